@@ -1,0 +1,1 @@
+"""CAPTURE: from wire JSON to call records. Light: the standard library and OpenTelemetry, nothing else."""
