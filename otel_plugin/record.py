@@ -13,16 +13,16 @@ Level = Literal["tools", "system", "messages"]
 Kind = Literal["tool", "text", "image", "file", "tool_call", "tool_result", "thinking", "opaque"]
 
 UsageState = Literal["reported", "partial", "missing"]
-"""``reported``: input total and cache counts are the provider's final word. ``partial``: some are (an aborted stream, an
-input count without cache fields from a server that only reports them behind a switch). ``missing``: none are."""
+"""``reported``: input total and cache counts are the provider's final word. ``partial``: some are (an aborted stream,
+an input count without cache fields from a server that reports them only behind a switch). ``missing``: none are."""
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
     """Billed tokens of one call in disjoint buckets.
 
-    Invariant: ``uncached + read + write == input_total``. A bucket the provider did not report is 0 and ``state`` is not
-    ``reported``: missing is not zero, and nothing may be concluded from it.
+    Invariant: ``uncached + read + write == input_total``. A bucket the provider did not report is 0 and ``state`` is
+    not ``reported``: missing is not zero, and nothing may be concluded from it.
     """
 
     state: UsageState = "missing"
@@ -78,7 +78,7 @@ class Prompt:
     model: str
     segments: tuple[Segment, ...]
     settings: Mapping[str, str] = field(default_factory=dict)
-    """Request fields that are part of the cache key but not of the text (tool_choice, thinking, effort…), compact JSON."""
+    """Request fields in the cache key that are not text (tool_choice, thinking, effort…): name -> compact JSON."""
     auto_marker: str = ""  # TTL of an automatic breakpoint at the end (Anthropic top-level cache_control)
     cache_mode: str = ""  # OpenAI prompt_cache_options.mode: "", "implicit", "explicit"
     cache_ttl: str = ""  # the request-wide TTL or retention: "30m", "12h", "24h", "in_memory"

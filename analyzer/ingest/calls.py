@@ -1,0 +1,122 @@
+"""A span that describes a call to a model -> ``CallRecord``."""
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from prefixscope.analyzer.ingest import buckets, content, dialects
+from prefixscope.analyzer.ingest.loose import moment, number, text
+from prefixscope.analyzer.ingest.results import Observed, Place, Rejected
+from prefixscope.analyzer.ingest.span import Span
+from prefixscope.otel_plugin import attributes as ours
+from prefixscope.otel_plugin import providers, segments
+from prefixscope.otel_plugin.fingerprint import Fingerprinter
+from prefixscope.otel_plugin.record import CallRecord, Fingerprint
+
+_FIRST_TOKEN_EVENT = "First Token Stream Event"  # noqa: S105 - OpenInference's name of a span event
+_OURS = (ours.FINGERPRINT, "prefixscope.usage.state")
+
+
+def observed(span: Span, printer: Fingerprinter, place: Place) -> Observed | Rejected | None:
+    """The call that ``span`` describes; None if it is something else: an agent, a tool, an embedding, an HTTP request."""
+    if any(name in span.attributes for name in _OURS):
+        return _own(span, place)
+    found = dialects.meanings(span.attributes)
+    if not dialects.is_call(span, found):
+        return None
+    if span.start_ns is None:
+        return place.rejected("a call without a start time: export startTimeUnixNano (nanoseconds since 1970, UTC)")
+    return _foreign(span, found, printer, place, span.start_ns)
+
+
+def _own(span: Span, place: Place) -> Observed | Rejected:
+    """A span that prefixscope wrote: nothing has to be guessed."""
+    if span.start_ns is None:
+        return place.rejected("a prefixscope span without a start time: export it as the plugin wrote it")
+    try:
+        fields = ours.decode(span.attributes)
+    except (ValueError, TypeError) as error:
+        return place.rejected(f"a damaged prefixscope span: {error}")
+    return place.observed(CallRecord(**_of_span(span, span.start_ns), **fields))
+
+
+def _foreign(
+    span: Span, found: Mapping[str, Any], printer: Fingerprinter, place: Place, start_ns: int
+) -> Observed | Rejected:
+    served = text(found.get("served_model"))
+    model = text(found.get("model")) or served
+    provider = _provider(found, model)
+    of_span = _of_span(span, start_ns)
+    api, print_, lost = _print(span, found, printer, of_span["service"])
+    record = CallRecord(
+        **of_span,
+        provider=provider,
+        api=api,
+        model=model,
+        usage=buckets.usage(span, found, provider, model),
+        fingerprint=print_,
+        ttft_ms=_ttft_ms(span, found, start_ns),
+        status=_status(found),
+        error=text(found.get("error")) or _exception(span),
+        account=printer.keyed(text(found.get("account"))),
+        region=text(found.get("region")),
+        session_id=text(found.get("session")) or text(dialects.meanings(span.resource).get("session")),
+        request_id=text(found.get("request_id")),
+        instrumentation=span.scope,
+    )
+    return place.observed(record, lost)
+
+
+def _of_span(span: Span, start_ns: int) -> dict[str, Any]:
+    """What every record takes from the span itself."""
+    ended = span.end_ns is not None and span.end_ns >= start_ns
+    return {
+        "started_ns": start_ns,
+        "service": text(span.resource.get("service.name")),
+        "duration_ms": (span.end_ns - start_ns) / 1e6 if ended and span.end_ns is not None else None,
+        "trace_id": span.trace_id,
+        "span_id": span.span_id,
+        "parent_span_id": span.parent_span_id,
+    }
+
+
+def _provider(found: Mapping[str, Any], model: str) -> str:
+    """The host that was called tells who billed it: SDKs are pointed at other vendors' servers under their own name."""
+    host = text(found.get("host"))
+    host = (urlsplit(host).hostname or "") if "://" in host else host
+    by_host = providers.identify(host=host) if host else ""
+    return by_host or providers.canonical(text(found.get("provider"))) or providers.identify(model=model)
+
+
+def _print(
+    span: Span, found: Mapping[str, Any], printer: Fingerprinter, service: str
+) -> tuple[str, Fingerprint | None, str]:
+    """(api, fingerprint, why there is none although there was a prompt)."""
+    try:
+        request = content.body(span, found)
+    except content.LostError as lost:
+        return "", None, str(lost)
+    prompt = segments.parse(request) if request else None
+    if prompt is None or not prompt.segments:
+        return "", None, ""
+    return prompt.api, printer.fingerprint(prompt, service), ""
+
+
+def _ttft_ms(span: Span, found: Mapping[str, Any], start_ns: int) -> float | None:
+    if (milliseconds := number(found.get("ttft_ms"))) is not None:
+        return milliseconds
+    if (seconds := number(found.get("ttft_s"))) is not None:
+        return seconds * 1000
+    at = moment(found.get("first_token_at")) or next((at for at, _ in span.event(_FIRST_TOKEN_EVENT)), None)
+    return (at - start_ns) / 1e6 if at is not None and at >= start_ns else None
+
+
+def _status(found: Mapping[str, Any]) -> int | None:
+    status = number(found.get("status"))
+    return int(status) if status is not None and 100 <= status < 600 else None
+
+
+def _exception(span: Span) -> str:
+    """The class of the error that ended the call; never its message, which may quote the prompt."""
+    raised = next((text(a.get("exception.type")) for _, a in span.event("exception")), "")
+    return (raised or "error") if span.failed else ""

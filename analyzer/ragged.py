@@ -1,0 +1,53 @@
+"""Rows of many groups in one flat array: group ``i`` owns the rows ``offsets[i]:offsets[i + 1]``."""
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Ids = npt.NDArray[np.uint64]
+Bools = npt.NDArray[np.bool_]
+
+
+def offsets_of(lengths: npt.NDArray[np.integer]) -> Ints:
+    """Lengths of groups -> offsets, one longer."""
+    found = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=found[1:])
+    return found
+
+
+def owners(offsets: Ints) -> Ints:
+    """The group of each row."""
+    return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+
+
+def ranges(starts: Ints, lengths: Ints) -> Ints:
+    """The concatenation of ``arange(start, start + length)`` over all pairs."""
+    ends = np.cumsum(lengths)
+    return np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - ends + lengths, lengths)
+
+
+def group_sums(values: npt.NDArray[np.generic], offsets: Ints) -> npt.NDArray[np.generic]:
+    """Sum of each group's rows; 0 for an empty group."""
+    total = np.concatenate([np.zeros(1, dtype=values.dtype), np.cumsum(values, dtype=values.dtype)])
+    return total[offsets[1:]] - total[offsets[:-1]]
+
+
+def running_sums(values: Floats, offsets: Ints) -> Floats:
+    """Cumulative sum of each group's rows, the row included."""
+    total = np.cumsum(values)
+    before = np.concatenate([np.zeros(1), total])[offsets[:-1]]
+    return total - np.repeat(before, np.diff(offsets))
+
+
+def factorize(values: npt.NDArray[np.generic]) -> tuple[npt.NDArray[np.generic], Ints]:
+    """Distinct values, and for each value its number among them."""
+    distinct, numbers = np.unique(values, return_inverse=True)
+    return distinct, numbers.astype(np.int64, copy=False)
+
+
+def mix(values: Ids) -> Ids:
+    """Scatters 64-bit values over all of their range (the finaliser of SplitMix64); wraps around on purpose."""
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))

@@ -1,0 +1,281 @@
+"""REPLAY: traffic through its rule cards' cache models, all calls at once.
+
+A provider's cache is a set of prefixes with an expiry. A call *looks up* prefixes of its prompt, reads the deepest that
+is alive, and *touches* some: an automatic cache every prefix of the prompt, an explicit one those that end at a marker.
+A prefix is named by a chain id: the running sum, modulo 2^64, of one hash per row (content, segment header, place), so
+two calls share an id exactly if they share the prefix. Whether a prefix is alive follows from the touches before, in
+time order per id: sorted once, they are running maxima, without a loop over calls.
+
+The sequential simulator in ``sample_traces/simulator.py`` states the same rules one call at a time; tests hold the two
+together call by call.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from prefixscope.analyzer import ragged
+from prefixscope.analyzer.ragged import Bools, Floats, Ids, Ints
+from prefixscope.analyzer.traffic import Rows, Traffic
+
+TTLS_MS = {"write_12h": 43_200_000, "write_1h": 3_600_000, "write_30m": 1_800_000, "write_5m": 300_000}
+_ROWS_AT_ONCE = 16_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Per call: tokens read, written by TTL and processed in full, and how deep the read went."""
+
+    read: Floats
+    writes: dict[str, Floats]  # write_5m, write_30m, write_1h, write_12h
+    uncached: Floats
+    depth: Ints  # rows of the prompt covered by the read
+    shared: Floats  # tokens of the longest prefix that an earlier call had, alive or not
+
+    @property
+    def write(self) -> Floats:
+        return np.sum(list(self.writes.values()), axis=0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Events:
+    """Lookups and touches of prefixes. A lookup is an event that expires at once and begins never."""
+
+    node: Ids
+    order: Ints  # time order; a call's lookups come before its touches
+    at_ms: Ints
+    expires_ms: Ints  # touches: when the entry dies unless touched again; lookups: -1
+    ready: Ints  # touches: rank of the time its first response began; lookups: a rank behind all
+    clock: Ints  # rank of at_ms on the same scale as ``ready``
+
+
+def replay(traffic: Traffic) -> Outcome:
+    """What the cache model of each call's card makes of it."""
+    rows = traffic.rows
+    chain = chain_ids(traffic)
+    ends = ragged.running_sums(rows.tokens, rows.offsets)
+    cache = traffic.per_card("cache")
+    automatic, seen_auto = _automatic(traffic, chain, cache == "automatic")
+    explicit, seen_explicit, by = _explicit(traffic, chain, ends, cache == "explicit")
+    depth = np.where(cache == "automatic", automatic, explicit)
+    total = ragged.group_sums(rows.tokens, rows.offsets)
+    reached = _tokens_at(ends, rows.offsets, depth)
+    read = np.where(cache == "automatic", _rounded(reached, traffic), reached)
+    writes = _writes(traffic, ends, reached, total)
+    uncached = total - read - np.sum(list(writes.values()), axis=0)
+    shared = _tokens_at(ends, rows.offsets, np.maximum(seen_auto, seen_explicit))
+    del by
+    return Outcome(read, writes, uncached, depth, shared)
+
+
+def chain_ids(traffic: Traffic) -> Ids:
+    """The id of the prefix that ends at each row, in the call's scope and under its settings."""
+    rows = traffic.rows
+    lengths = np.diff(rows.offsets)
+    place = (np.arange(len(rows.atom)) - np.repeat(rows.offsets[:-1], lengths)).astype(np.uint64)
+    with np.errstate(over="ignore"):
+        value = ragged.mix(traffic.contents.atom_ids[rows.atom] ^ (rows.head * np.uint64(3)) ^ ragged.mix(place + np.uint64(1)))
+        value += _salts_of_levels_entered(traffic)
+        total = np.cumsum(value, dtype=np.uint64)
+        before = np.concatenate([np.zeros(1, dtype=np.uint64), total])[rows.offsets[:-1]]
+        return ragged.mix(total + np.repeat(traffic.scope - before, lengths))
+
+
+def _salts_of_levels_entered(traffic: Traffic) -> Ids:
+    """At the first row of each level, and of each level it skips, the salt of the settings that invalidate it."""
+    rows = traffic.rows
+    found = np.zeros(len(rows.level), dtype=np.uint64)
+    if not traffic.level_salt.any():
+        return found
+    call = rows.call
+    before = np.full(len(rows.level), -1, dtype=np.int64)
+    before[1:] = rows.level[:-1]
+    before[rows.offsets[:-1][np.diff(rows.offsets) > 0]] = -1
+    highest = np.maximum.accumulate(before + 3 * call) - 3 * call  # a moved row may step back a level
+    for level in range(3):
+        enters = (highest < level) & (rows.level >= level)
+        found[enters] += traffic.level_salt[call[enters], level]
+    return found
+
+
+def _tokens_at(ends: Floats, offsets: Ints, depth: Ints) -> Floats:
+    """Tokens of each call's first ``depth`` rows."""
+    found = np.zeros(len(depth))
+    some = depth > 0
+    found[some] = ends[offsets[:-1][some] + depth[some] - 1]
+    return found
+
+
+def _rounded(tokens: Floats, traffic: Traffic) -> Floats:
+    granularity = np.maximum(traffic.per_card("granularity"), 1)
+    floored = np.floor(np.round(tokens, 6) / granularity) * granularity
+    return np.where(floored >= traffic.per_card("min_tokens"), floored, 0.0)
+
+
+def _automatic(traffic: Traffic, chain: Ids, chosen: Bools) -> tuple[Ints, Ints]:
+    """Rows alive at the head of each automatic call's prompt, and rows seen before at all."""
+    rows = traffic.rows
+    at = np.flatnonzero(np.repeat(chosen, np.diff(rows.offsets)))
+    call = rows.call[at]
+    ready, clock = _ranks(traffic)
+    events = _Events(
+        node=chain[at],
+        order=call,
+        at_ms=traffic.at_ms[call],
+        expires_ms=traffic.at_ms[call] + traffic.ttl_ms[call],
+        ready=ready[call],
+        clock=clock[call],
+    )
+    alive, seen = _alive(events)
+    alive |= rows.warm[at]
+    return _leading(alive, at, rows.offsets), _leading(seen, at, rows.offsets)
+
+
+def _leading(flags: Bools, at: Ints, offsets: Ints) -> Ints:
+    """For each call the length of the run of set rows that begins with its first row."""
+    unset = np.ones(int(offsets[-1]) + 1, dtype=np.bool_)
+    unset[at] = ~flags
+    stops = np.flatnonzero(unset)
+    return np.minimum(stops[np.searchsorted(stops, offsets[:-1])], offsets[1:]) - offsets[:-1]
+
+
+def _ranks(traffic: Traffic) -> tuple[Ints, Ints]:
+    """First-response times and request times as ranks on one scale, so that running minima stay small integers."""
+    scale = np.unique(np.concatenate([traffic.first_token_ms, traffic.at_ms]))
+    return np.searchsorted(scale, traffic.first_token_ms), np.searchsorted(scale, traffic.at_ms)
+
+
+def _alive(events: _Events) -> tuple[Bools, Bools]:
+    """For each event whether its prefix was alive just before it, and whether anybody had touched it before."""
+    alive = np.zeros(len(events.node), dtype=np.bool_)
+    seen = np.zeros(len(events.node), dtype=np.bool_)
+    parts = 1 + len(events.node) // _ROWS_AT_ONCE
+    part = (events.node % np.uint64(parts)).astype(np.uint8) if parts > 1 else None
+    for i in range(parts):
+        at = np.flatnonzero(part == i) if part is not None else np.arange(len(events.node))
+        order = at[np.lexsort((events.order[at], events.node[at]))]
+        alive[order], seen[order] = _alive_sorted(
+            events.node[order], events.at_ms[order], events.expires_ms[order], events.ready[order], events.clock[order]
+        )
+    return alive, seen
+
+
+def _alive_sorted(node: Ids, at_ms: Ints, expires_ms: Ints, ready: Ints, clock: Ints) -> tuple[Bools, Bools]:
+    """The rule itself, on events sorted by prefix, then time.
+
+    An entry's *life* begins with a touch that finds none, and lasts while each touch comes before the latest expiry so
+    far. It can be read once the earliest first response among the touches of this life has begun.
+    """
+    if not len(node):
+        return np.zeros(0, dtype=np.bool_), np.zeros(0, dtype=np.bool_)
+    first = np.ones(len(node), dtype=np.bool_)
+    first[1:] = node[1:] != node[:-1]
+    group = np.cumsum(first)
+    stride = int(expires_ms.max()) + 3
+    latest = np.maximum.accumulate(expires_ms + 1 + group * stride)  # of the group up to and with this event
+    expiry_before = _shifted(latest) - group * stride - 1
+    expiry_before[first] = -1
+    touch = expires_ms >= 0
+    life = np.cumsum(touch & (expiry_before < at_ms))
+    ranks = int(max(ready.max(), clock.max())) + 2
+    earliest = np.minimum.accumulate(ready - life * ranks)
+    ready_before = _shifted(earliest) + _shifted(life) * ranks
+    seen = ~first & (expiry_before >= 0)
+    return seen & (expiry_before >= at_ms) & (ready_before <= clock), seen
+
+
+def _shifted(values: Ints) -> Ints:
+    """Each row's predecessor; the first row gets itself."""
+    return np.concatenate([values[:1], values[:-1]])
+
+
+def _explicit(traffic: Traffic, chain: Ids, ends: Floats, chosen: Bools) -> tuple[Ints, Ints, Ints]:
+    """Rows read by each explicit call, rows of its longest prefix seen before at a marker, and markers that count."""
+    rows = traffic.rows
+    call = rows.call
+    minimum = traffic.per_card("min_tokens")[call]
+    counts = chosen[call] & (ends >= minimum) & _block_ends(rows)
+    marker = np.flatnonzero(counts & (rows.marker_ms > 0))
+    behind, candidate = _candidates(rows, call, marker, counts, traffic.per_card("lookback")[call])
+    ready, clock = _ranks(traffic)
+    extra = np.zeros(0, dtype=np.int64)
+    while True:
+        touched = np.concatenate([marker, extra])
+        ttl = rows.marker_ms[np.concatenate([marker, behind[extra]])]
+        at = np.concatenate([candidate, touched])
+        is_touch = np.arange(len(at)) >= len(candidate)
+        owner = call[at]
+        events = _Events(
+            node=chain[at],
+            order=2 * owner + is_touch,
+            at_ms=traffic.at_ms[owner],
+            expires_ms=np.where(is_touch, traffic.at_ms[owner] + np.concatenate([np.zeros(len(candidate), int), ttl]), -1),
+            ready=np.where(is_touch, ready[owner], len(traffic) * 2 + 1),
+            clock=clock[owner],
+        )
+        alive, seen = _alive(events)
+        alive = alive[: len(candidate)] | rows.warm[candidate]
+        depth = _deepest(alive, candidate, rows.offsets)
+        found = _read_through_lookback(depth, rows)
+        if len(found) == len(extra) and (found == extra).all():
+            return depth, _deepest(seen[: len(candidate)], candidate, rows.offsets), marker
+        extra = found
+
+
+def _block_ends(rows: Rows) -> Bools:
+    ends = np.ones(len(rows.block), dtype=np.bool_)
+    ends[:-1] = rows.block[1:] != rows.block[:-1]
+    ends[rows.offsets[1:][np.diff(rows.offsets) > 0] - 1] = True
+    return ends
+
+
+def _candidates(rows: Rows, call: Ints, marker: Ints, counts: Bools, lookback: Ints) -> tuple[Ints, Ints]:
+    """For each row the next marker at or behind it, and the rows that lie in that marker's lookback window."""
+    behind = np.full(len(rows.block), len(rows.block), dtype=np.int64)
+    behind[marker] = marker
+    behind = np.minimum.accumulate(behind[::-1])[::-1]
+    some = np.flatnonzero(counts & (behind < len(rows.block)))
+    near = behind[some]
+    inside = (call[near] == call[some]) & (rows.position[near] - rows.position[some] < lookback[some])
+    return behind, some[inside]
+
+
+def _deepest(flags: Bools, at: Ints, offsets: Ints) -> Ints:
+    """Rows up to and with the last flagged one of each call."""
+    found = np.zeros(len(offsets) - 1, dtype=np.int64)
+    hit = at[flags]
+    owner = np.searchsorted(offsets, hit, side="right") - 1
+    np.maximum.at(found, owner, hit - offsets[owner] + 1)
+    return found
+
+
+def _read_through_lookback(depth: Ints, rows: Rows) -> Ints:
+    """Rows of entries that were read although no marker of the call stands there: they are refreshed as well."""
+    some = depth > 0
+    at = rows.offsets[:-1][some] + depth[some] - 1
+    return at[rows.marker_ms[at] == 0]
+
+
+def _writes(traffic: Traffic, ends: Floats, reached: Floats, total: Floats) -> dict[str, Floats]:
+    """Tokens written by TTL: from the read to the last marker of the longest TTL, from there to the next shorter.
+
+    Source: Anthropic's rule for mixed TTLs; with one TTL it says "up to the last marker".
+    """
+    rows = traffic.rows
+    explicit = traffic.per_card("cache") == "explicit"
+    call = rows.call
+    marked = np.flatnonzero(
+        explicit[call] & (rows.marker_ms > 0) & _block_ends(rows) & (ends >= traffic.per_card("min_tokens")[call])
+    )
+    edge = reached.copy()
+    writes: dict[str, Floats] = {}
+    for name, ttl in TTLS_MS.items():
+        last = edge.copy()
+        of_class = marked[rows.marker_ms[marked] == ttl]
+        np.maximum.at(last, call[of_class], ends[of_class])
+        writes[name] = last - edge
+        edge = last
+    charged = (traffic.per_card("cache") == "automatic") & traffic.per_card("charges_writes").astype(np.bool_)
+    for name, ttl in TTLS_MS.items():
+        writes[name] += np.where(charged & (traffic.ttl_ms == ttl), total - _rounded(reached, traffic), 0.0)
+    return writes

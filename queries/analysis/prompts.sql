@@ -1,0 +1,9 @@
+-- Purpose: the prompts of the calls to analyse, in the same order as analysis/calls.
+-- Parameters: $service (NULL = all), $since, $until (UTC, NULL = open). Grain: a call.
+-- Columns: segments, marker_at, marker_ttl (lists; NULL = the prompt is not known).
+SELECT segments, marker_at, marker_ttl
+FROM calls
+WHERE ($service IS NULL OR service = $service)
+  AND ($since IS NULL OR started_at >= $since)
+  AND ($until IS NULL OR started_at < $until)
+ORDER BY started_at, call_id

@@ -1,0 +1,5 @@
+-- Purpose: keeps rejected lines (`incoming_rows`), each once however often its file is read.
+INSERT INTO quarantine BY NAME
+SELECT file, line, reason FROM incoming_rows
+EXCEPT
+SELECT file, line, reason FROM quarantine
