@@ -1,7 +1,7 @@
 """Rule cards: dated facts on how one provider caches one model's prompts, read from ``rules/*.toml``.
 
-A file rules the provider ids it lists. Its vendor's models keep the file's rules when a reseller that has no row for them
-serves them (``resold``); open weights do not, since their cache is their host's. What a file may hold::
+A file rules the provider ids it lists (genai-prices' ids). Its vendor's models keep the file's rules when a reseller
+that has no row for them serves them (``resold``); open weights do not, since their cache is their host's. A file::
 
     providers = [ids]   models = [globs]   except = [globs]   resold = bool
     [defaults]          RuleCard fields for all of the file's own cards
@@ -9,8 +9,8 @@ serves them (``resold``); open weights do not, since their cache is their host's
     [[card]]            name, models, except, since, until, like, source, checked, notes, and RuleCard fields
     [latest]            glob = card name: what a model falls to that no card lists; first fit
 
-``like`` takes another provider's card for the same model and day as the base instead of ``[defaults]``. Cards of one name
-follow each other in time without gap or overlap; ``until`` is the first day the card no longer holds.
+``like`` takes another provider's card for the same model and day as the base instead of ``[defaults]``. Cards of one
+name follow each other in time without gap or overlap; ``until`` is the first day the card no longer holds.
 """
 
 import tomllib
@@ -23,6 +23,7 @@ from importlib import resources
 from typing import Any, Literal
 
 from prefixscope.analyzer.model_names import bare_name
+from prefixscope.otel_plugin.providers import canonical, identify
 from prefixscope.otel_plugin.record import Level
 
 CacheKind = Literal["automatic", "explicit", "none", "unknown"]
@@ -50,7 +51,8 @@ class RuleCard:
     charges_writes: bool = False
     deterministic: bool = False  # False: best effort, a live entry may be missed at random
     read_is_entry: bool = False  # True: a read ends where a write ended; False: anywhere in an earlier prompt
-    invalidates: Mapping[str, Level] = field(default_factory=dict)  # setting -> first level a change of it invalidates
+    invalidates: Mapping[str, Level] = field(default_factory=dict)
+    """Setting -> first level that a change of it invalidates. A setting that is not listed invalidates nothing."""
     isolation: str = ""  # what does not share: "workspace", "organization", "account+region"…
     key_separates: bool = False  # the cache key keeps entries apart; False: it only routes
     since: date | None = None
@@ -137,9 +139,12 @@ def card_for(provider: str, model: str, on: date) -> Match:
     """The rule card for a model as sent or served, on a UTC day.
 
     The provider's own row wins; then the rules of the model's vendor, if it is one whose rules resellers pass on; then
-    nothing is known. ``provider`` is genai-prices' id or an OpenTelemetry name; "" goes by the model alone.
+    nothing is known. ``provider`` is genai-prices' id or a name telemetry gives it; "" goes by the model alone.
     """
-    return _card_for(provider.strip().lower(), bare_name(model), on)
+    if provider:
+        return _card_for(canonical(provider) or provider.strip().lower(), bare_name(model), on)
+    found = _card_for(identify(model=model), bare_name(model), on)
+    return replace(found, note="; ".join(filter(None, ("no provider was named", found.note))))
 
 
 @lru_cache(maxsize=8192)
@@ -149,8 +154,8 @@ def _card_for(provider: str, name: str, on: date) -> Match:
         return found
     vendor = next((book for book in _distinct_books() if book.resold and book.owns(name)), None)
     if vendor and (found := vendor.find(name, on)):
-        resold = f"{vendor.providers[0]}'s rules, as resold by {provider or 'an unnamed provider'}"
-        return replace(found, note="; ".join(filter(None, (resold, found.note))))
+        whose = f"{vendor.providers[0]}'s rules, as resold by {provider or 'somebody'}"
+        return replace(found, note="; ".join(filter(None, (whose, found.note))))
     return Match(UNKNOWN, f"no card for {name or 'an unnamed model'} at {provider or 'an unnamed provider'}")
 
 

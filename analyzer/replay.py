@@ -16,7 +16,8 @@ import numpy as np
 
 from prefixscope.analyzer import ragged
 from prefixscope.analyzer.ragged import Bools, Floats, Ids, Ints
-from prefixscope.analyzer.traffic import Rows, Traffic
+from prefixscope.analyzer.prompts import Rows, block_ends
+from prefixscope.analyzer.traffic import Traffic
 
 TTLS_MS = {"write_12h": 43_200_000, "write_1h": 3_600_000, "write_30m": 1_800_000, "write_5m": 300_000}
 _ROWS_AT_ONCE = 16_000_000
@@ -56,7 +57,7 @@ def replay(traffic: Traffic) -> Outcome:
     ends = ragged.running_sums(rows.tokens, rows.offsets)
     cache = traffic.per_card("cache")
     automatic, seen_auto = _automatic(traffic, chain, cache == "automatic")
-    explicit, seen_explicit, by = _explicit(traffic, chain, ends, cache == "explicit")
+    explicit, seen_explicit = _explicit(traffic, chain, ends, cache == "explicit")
     depth = np.where(cache == "automatic", automatic, explicit)
     total = ragged.group_sums(rows.tokens, rows.offsets)
     reached = _tokens_at(ends, rows.offsets, depth)
@@ -64,7 +65,6 @@ def replay(traffic: Traffic) -> Outcome:
     writes = _writes(traffic, ends, reached, total)
     uncached = total - read - np.sum(list(writes.values()), axis=0)
     shared = _tokens_at(ends, rows.offsets, np.maximum(seen_auto, seen_explicit))
-    del by
     return Outcome(read, writes, uncached, depth, shared)
 
 
@@ -189,12 +189,12 @@ def _shifted(values: Ints) -> Ints:
     return np.concatenate([values[:1], values[:-1]])
 
 
-def _explicit(traffic: Traffic, chain: Ids, ends: Floats, chosen: Bools) -> tuple[Ints, Ints, Ints]:
-    """Rows read by each explicit call, rows of its longest prefix seen before at a marker, and markers that count."""
+def _explicit(traffic: Traffic, chain: Ids, ends: Floats, chosen: Bools) -> tuple[Ints, Ints]:
+    """Rows read by each explicit call, and rows of its longest prefix that was ever an entry."""
     rows = traffic.rows
     call = rows.call
     minimum = traffic.per_card("min_tokens")[call]
-    counts = chosen[call] & (ends >= minimum) & _block_ends(rows)
+    counts = chosen[call] & (ends >= minimum) & block_ends(rows)
     marker = np.flatnonzero(counts & (rows.marker_ms > 0))
     behind, candidate = _candidates(rows, call, marker, counts, traffic.per_card("lookback")[call])
     ready, clock = _ranks(traffic)
@@ -218,15 +218,8 @@ def _explicit(traffic: Traffic, chain: Ids, ends: Floats, chosen: Bools) -> tupl
         depth = _deepest(alive, candidate, rows.offsets)
         found = _read_through_lookback(depth, rows)
         if len(found) == len(extra) and (found == extra).all():
-            return depth, _deepest(seen[: len(candidate)], candidate, rows.offsets), marker
+            return depth, _deepest(seen[: len(candidate)], candidate, rows.offsets)
         extra = found
-
-
-def _block_ends(rows: Rows) -> Bools:
-    ends = np.ones(len(rows.block), dtype=np.bool_)
-    ends[:-1] = rows.block[1:] != rows.block[:-1]
-    ends[rows.offsets[1:][np.diff(rows.offsets) > 0] - 1] = True
-    return ends
 
 
 def _candidates(rows: Rows, call: Ints, marker: Ints, counts: Bools, lookback: Ints) -> tuple[Ints, Ints]:
@@ -265,7 +258,7 @@ def _writes(traffic: Traffic, ends: Floats, reached: Floats, total: Floats) -> d
     explicit = traffic.per_card("cache") == "explicit"
     call = rows.call
     marked = np.flatnonzero(
-        explicit[call] & (rows.marker_ms > 0) & _block_ends(rows) & (ends >= traffic.per_card("min_tokens")[call])
+        explicit[call] & (rows.marker_ms > 0) & block_ends(rows) & (ends >= traffic.per_card("min_tokens")[call])
     )
     edge = reached.copy()
     writes: dict[str, Floats] = {}

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from prefixscope import queries
 from prefixscope.analyzer.errors import StoreError
-from prefixscope.analyzer.ingest.items import Observed, Rejected
+from prefixscope.analyzer.ingest.results import Observed, Rejected
 from prefixscope.otel_plugin.record import CallRecord, Fingerprint, SegmentPrint
 
 VERSION: Final = 1
@@ -23,8 +23,8 @@ _CALLS = pa.schema(
     [(name, pa.string()) for name in ("call_id", "service", "provider", "api", "model", "served_model", "account")]
     + [(name, pa.string()) for name in ("region", "session_id", "trace_id", "span_id", "parent_span_id")]
     + [(name, pa.string()) for name in ("response_id", "request_id", "instrumentation", "error", "usage_state")]
-    + [(name, pa.string()) for name in ("tier", "speed", "geo", "miss_reason", "usage_notes", "auto_marker")]
-    + [(name, pa.string()) for name in ("cache_mode", "cache_ttl", "cache_key", "cached_content", "settings", "file")]
+    + [(name, pa.string()) for name in ("tier", "speed", "geo", "miss_reason", "usage_notes", "prompt_lost")]
+    + [(name, pa.string()) for name in ("auto_marker", "cache_mode", "cache_ttl", "cache_key", "cached_content", "settings", "file")]
     + [(name, pa.int64()) for name in ("started_ns", "uncached", "read", "write_5m", "write_30m", "write_1h")]
     + [(name, pa.int64()) for name in ("write_12h", "write_unknown", "output", "reasoning", "missed_tokens", "line")]
     + [("status", pa.int16()), ("aborted", pa.bool_()), ("duration_ms", pa.float64()), ("ttft_ms", pa.float64())]
@@ -187,7 +187,8 @@ class _Writer:
     def _row(self, item: Observed) -> dict[str, Any]:
         record, usage = item.record, item.record.usage
         row = {name: getattr(record, name) for name in _FROM_RECORD} | {name: getattr(usage, name) for name in _FROM_USAGE}
-        row |= {"usage_state": usage.state, "usage_notes": ",".join(usage.notes), "file": item.file, "line": item.line}
+        row |= {"usage_state": usage.state, "usage_notes": ",".join(usage.notes)}
+        row |= {"prompt_lost": item.prompt_lost, "file": item.file, "line": item.line}
         row |= self._prompt(record.fingerprint)
         row["call_id"] = call_id(record, row["segments"])
         return row

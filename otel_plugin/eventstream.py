@@ -34,7 +34,7 @@ def decode(data: bytes) -> Iterator[dict[str, Any]]:
 
 
 def unwrap(event: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The model's own chunk inside ``{"chunk": {"bytes": …}}`` or ``{"bytes": …}`` (raw or base64); others as they are."""
+    """The model's own event inside ``{"chunk": {"bytes": …}}`` or ``{"bytes": …}`` (raw or base64); others as is."""
     chunk = event.get("chunk", event)
     wrapped = chunk.get("bytes") if isinstance(chunk, Mapping) else None
     if not isinstance(wrapped, str | bytes):

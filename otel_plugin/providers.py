@@ -16,12 +16,15 @@ _APIS: dict[str, str] = _FACTS["apis"]
 _ALIASES: dict[str, str] = _FACTS["aliases"]
 _URLS = [(re.compile(row["pattern"]), str(row["provider"])) for row in _FACTS["url"]]
 _MODELS = [(re.compile(row["pattern"]), str(row["provider"])) for row in _FACTS["model"]]
-_IDS = frozenset(_HOSTS.values()) | frozenset(_FACTS["own_ids"])
+_OPEN_WEIGHTS = frozenset(_FACTS["open_weights"])
+_IDS = frozenset((*_HOSTS.values(), *_FACTS["own_ids"], *_FACTS["routed_ids"]))
 
 
 @lru_cache(maxsize=4096)
 def identify(*, host: str = "", path: str = "", model: str = "", api: str = "") -> str:
     """The id of the provider that serves a request, "" when nothing says who.
+
+    A proxy's host is not listed, so the model's name decides; not for open weights, which any server may offer.
 
     Args:
         host: the host called, without port.
@@ -29,8 +32,11 @@ def identify(*, host: str = "", path: str = "", model: str = "", api: str = "") 
         model: the model as requested; a vendor prefix (``openrouter/anthropic/claude…``) is a router's and is followed.
         api: one of ``segments.APIS``.
     """
-    found = _by_url(host.lower(), path.partition("?")[0]) if host or path else ""
-    return found or _APIS.get(api, "") or _by_model(model.lower())
+    found = _by_url(host.lower(), path.partition("?")[0]) or _APIS.get(api, "")
+    if found:
+        return found
+    vendor = _by_model(model.lower())
+    return "" if host and vendor in _OPEN_WEIGHTS else vendor
 
 
 @lru_cache(maxsize=4096)
@@ -38,7 +44,7 @@ def canonical(name: str) -> str:
     """The id of a provider as telemetry names it: ``aws.bedrock`` -> ``aws``; "" when the name is not known."""
     bare = name.strip().lower()
     found = _ALIASES.get(bare, bare)
-    if found in _IDS or found.startswith("huggingface_"):
+    if found in _IDS:
         return found
     vendor = re.split(r"[./]", bare, maxsplit=1)[0]  # the AI SDK writes openai.responses, anthropic.messages
     return canonical(vendor) if vendor != bare else ""

@@ -86,7 +86,7 @@ def _prompt(request: JsonObject, api: str, path: str) -> Prompt | None:
         model=_model(request, path),
         segments=_resolved(found, ttl or "30m"),
         settings=_settings(shape, request),
-        auto_marker=parts.marker_of(request),
+        auto_marker=parts.marker_of({"cache_control": request.get("cache_control")}),
         cache_mode=_text(options.get("mode")),
         cache_ttl=ttl or _text(request.get("prompt_cache_retention")).replace("-", "_"),
         cache_key=_first(request, "prompt_cache_key", "x_grok_conv_id", "x-grok-conv-id"),

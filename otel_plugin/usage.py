@@ -1,11 +1,11 @@
 """A provider's answer -> ``record.Usage``: billed tokens in disjoint buckets, whatever the provider calls them.
 
-Nothing here raises on any JSON: a value that is no token count (a string, bool, negative, NaN, or absurdly large) counts
+Nothing here raises on any JSON: a value that is no token count (a string, bool, negative, NaN, absurdly large) counts
 as absent and is noted. Where the fields are is data (usage_fields.toml); this module does the arithmetic.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -99,13 +99,12 @@ class _Reader:
                 return sum(numbers)
         return None
 
-    def _numbers(self, path: Path) -> Iterator[int]:
-        for value in path.values(self.body if path.of_body else self.usage):
-            number = _token_count(value)
-            if number is None:
-                self.refused.append(path.text)
-            else:
-                yield number
+    def _numbers(self, path: Path) -> list[int]:
+        values = path.values(self.body if path.of_body else self.usage)
+        numbers = [number for value in values if (number := _token_count(value)) is not None]
+        if len(numbers) < len(values):
+            self.refused.append(path.text)
+        return numbers
 
 
 @dataclass(slots=True)
@@ -142,8 +141,9 @@ def _read(carrier: Carrier, provider: str, *, complete: bool = True) -> Usage:
     if _items(shape.other_model, usage):
         notes.append("other_model_not_counted")
     notes += [f"refused:{path}" for path in reader.refused]
-    state = _state(shape, provider, counts, clean=complete and not reader.refused)
-    return Usage(state=state, **buckets, **_identity(usage, body), notes=tuple(dict.fromkeys(notes)))
+    clean = complete and not reader.refused
+    state = "missing" if counts.empty and not any(buckets.values()) else _state(shape, provider, counts, clean=clean)
+    return Usage(state=state, notes=tuple(dict.fromkeys(notes)), **{**buckets, **_identity(usage, body)})
 
 
 def _counts(shape: Shape, reader: _Reader) -> _Counts:
@@ -224,8 +224,6 @@ def _trimmed(writes: Mapping[str, int], surplus: int) -> dict[str, int]:
 
 
 def _state(shape: Shape, provider: str, counts: _Counts, *, clean: bool) -> UsageState:
-    if counts.empty:
-        return "missing"
     cache_known = counts.read is not None or shape.absent_cache == "zero" or provider in shape.zero_for
     return "reported" if clean and cache_known and counts.input is not None else "partial"
 

@@ -98,9 +98,9 @@ def _tool(rng: Random, domain: str, name: str) -> dict[str, Any]:
     return {"name": name, "description": description, "parameters": schema}
 
 
-def arguments(rng: Random, tool: dict[str, Any]) -> str:
-    """Compact JSON of arguments for ``tool``."""
-    fields = list(tool["parameters"]["properties"])
+def arguments(rng: Random, tool: str) -> str:
+    """Compact JSON of arguments for ``tool``, a definition as JSON."""
+    fields = list(json.loads(tool)["parameters"]["properties"])
     values = {fields[0]: _number(rng, "ref"), fields[1]: rng.choice(_bank()["slots"]["place"])}
     return json.dumps(values, ensure_ascii=False, separators=(",", ":"))
 

@@ -11,7 +11,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import yaml
-
 from prefixscope.otel_plugin import eventstream, sse
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -98,7 +97,8 @@ def documents(*folders: str) -> Iterator[Mapping[str, Any]]:
         for path in sorted((CASSETTES / folder).rglob("*.*l")):
             raw = path.read_bytes()
             if path.suffix == ".jsonl":
-                yield from (item[1] for item in map(json.loads, raw.splitlines()) if item and isinstance(item[1], dict))
+                lines = [json.loads(line) for line in raw.splitlines() if line]
+                yield from (value for _, value in lines if isinstance(value, dict))
             elif path.suffix == ".yaml":
                 for document in yaml.load_all(raw, Loader=yaml.CSafeLoader):
                     yield from _frames(document)

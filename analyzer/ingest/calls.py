@@ -1,17 +1,18 @@
 """A span that describes a call to a model -> ``CallRecord``."""
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 from urllib.parse import urlsplit
 
 from prefixscope.analyzer.ingest import buckets, content, dialects
-from prefixscope.analyzer.ingest.loose import moment, number, text
+from prefixscope.analyzer.ingest.loose import count, moment, number, text
 from prefixscope.analyzer.ingest.results import Observed, Place, Rejected
 from prefixscope.analyzer.ingest.span import Span
 from prefixscope.otel_plugin import attributes as ours
 from prefixscope.otel_plugin import providers, segments
 from prefixscope.otel_plugin.fingerprint import Fingerprinter
-from prefixscope.otel_plugin.record import CallRecord, Fingerprint
+from prefixscope.otel_plugin.record import CallRecord, Fingerprint, Usage
 
 _FIRST_TOKEN_EVENT = "First Token Stream Event"  # noqa: S105 - OpenInference's name of a span event
 _OURS = (ours.FINGERPRINT, "prefixscope.usage.state")
@@ -34,10 +35,18 @@ def _own(span: Span, place: Place) -> Observed | Rejected:
     if span.start_ns is None:
         return place.rejected("a prefixscope span without a start time: export it as the plugin wrote it")
     try:
-        fields = ours.decode(span.attributes)
+        own = ours.decode(span.attributes)
     except (ValueError, TypeError) as error:
         return place.rejected(f"a damaged prefixscope span: {error}")
-    return place.observed(CallRecord(**_of_span(span, span.start_ns), **fields))
+    record = CallRecord(**_of_span(span, span.start_ns), **own)
+    return place.observed(record) if _is_sound(record) else place.rejected("a damaged prefixscope span: a count is none")
+
+
+def _is_sound(record: CallRecord) -> bool:
+    """Whether every number is one: attributes come from outside."""
+    counts = [getattr(record.usage, f.name) for f in fields(Usage) if isinstance(f.default, int)]
+    optional = (record.usage.missed_tokens, record.ttft_ms, record.status)
+    return all(count(n) == n for n in counts) and all(n is None or number(n) == n for n in optional)
 
 
 def _foreign(
@@ -107,7 +116,7 @@ def _ttft_ms(span: Span, found: Mapping[str, Any], start_ns: int) -> float | Non
         return milliseconds
     if (seconds := number(found.get("ttft_s"))) is not None:
         return seconds * 1000
-    at = moment(found.get("first_token_at")) or next((at for at, _ in span.event(_FIRST_TOKEN_EVENT)), None)
+    at = moment(text(found.get("first_token_at")).strip('"')) or next((at for at, _ in span.event(_FIRST_TOKEN_EVENT)), None)
     return (at - start_ns) / 1e6 if at is not None and at >= start_ns else None
 
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from urllib.parse import unquote
 
 from prefixscope.otel_plugin.wire import parts
@@ -12,12 +13,13 @@ _PATHS = [(re.compile(row["pattern"]), str(row["api"])) for row in FACTS["path"]
 _MODEL = re.compile(FACTS["paths"]["model"])
 _STREAM = re.compile(FACTS["paths"]["stream"])
 
-_ANTHROPIC_FIELDS = ("anthropic_version", "system", "stop_sequences")
+_ANTHROPIC_FIELDS = ("anthropic_version", "system")
 _CONVERSE_FIELDS = ("inferenceConfig", "toolConfig", "additionalModelRequestFields", "modelId", "schemaVersion")
 _NO_CHAT_FIELDS = ("encoding_format", "dimensions", "voice", "size", "quality", "texts", "input_type", "query")
 _NO_CHAT_MODEL = re.compile(r"embed|moderation|rerank|whisper|tts-|dall-e|-image-\d")
 
 
+@lru_cache(maxsize=1024)
 def by_path(path: str) -> str | None:
     """The API of a URL path, "" for a path that is known to be no model call, None for one that is not known."""
     bare = path.partition("?")[0].rstrip("/")

@@ -55,7 +55,7 @@ def _marks(found: list[Segment], part: object) -> bool:
 
 def _block(part: object, level: Level, role: str) -> Iterable[Segment]:
     kind = next((kind for key, kind in _BLOCKS.items() if key in part), None) if isinstance(part, dict) else None
-    if not isinstance(part, dict) or kind is None or kind == "text":
+    if not isinstance(part, dict) or kind is None:
         return parts.typed(part, level, role)
     if kind == "tool_result" and isinstance(result := part["toolResult"], dict):
         return (parts.tool_result(result, level, role),)

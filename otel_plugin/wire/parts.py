@@ -171,7 +171,7 @@ def framed(part: JsonObject, field: str, without: Container[str] = ()) -> str:
     """
     head = {key: value for key, value in unmarked(part, without).items() if value and key != field}
     body = flat(part.get(field))
-    return f"{compact(head)}\n{body}" if head else body
+    return "\n".join(filter(None, (compact(head), body))) if head else body
 
 
 def flat(value: object) -> str:

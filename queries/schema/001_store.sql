@@ -49,6 +49,7 @@ CREATE TABLE calls (
     miss_reason VARCHAR NOT NULL,
     missed_tokens BIGINT,
     usage_notes VARCHAR NOT NULL,
+    prompt_lost VARCHAR NOT NULL,
     segments INTEGER[],
     marker_at INTEGER[],
     marker_ttl VARCHAR[],

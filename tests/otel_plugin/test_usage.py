@@ -1,12 +1,14 @@
 """Provider answers -> disjoint buckets."""
 
 import dataclasses
+import datetime as dt
+import tomllib
+from importlib import resources
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from prefixscope.otel_plugin import usage
 from prefixscope.otel_plugin.record import Usage
 from prefixscope.otel_plugin.usage_shapes import field_map
@@ -326,7 +328,11 @@ IDENTITIES: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"usage": {}, "prompt_cache_diagnostics": {"type": "unavailable"}}, {"miss_reason": "unavailable"}),
     ({"usage": {}, "diagnostics": {"cache_miss_reason": None}}, {"miss_reason": ""}),
     (
-        {"responseId": "r1", "modelVersion": "gemini-4", "usageMetadata": {"promptTokenCount": 1, "serviceTier": "flex"}},
+        {
+            "responseId": "r1",
+            "modelVersion": "gemini-4",
+            "usageMetadata": {"promptTokenCount": 1, "serviceTier": "flex"},
+        },
         {"response_id": "r1", "served_model": "gemini-4", "tier": "flex"},
     ),
     ({"usage": {"inputTokens": 1, "outputTokens": 1}, "serviceTier": {"type": "priority"}}, {"tier": "priority"}),
@@ -364,19 +370,35 @@ def test_envelopes(wrap: Any) -> None:
 
 
 def test_field_map_is_dated_and_sourced() -> None:
-    """Every shape has a name of its own and at least an input and an output."""
-    shapes = field_map().shapes
-    assert len({shape.name for shape in shapes}) == len(shapes)
-    assert all(shape.input and shape.output for shape in shapes)
+    """Every shape has a name of its own, a source, a date, and at least an input and an output."""
+    raw = tomllib.loads(resources.files("prefixscope.otel_plugin").joinpath("usage_fields.toml").read_text("utf-8"))
+    names = [entry["name"] for entry in raw["shape"]]
+    assert len(set(names)) == len(names)
+    assert all(entry["source"] and isinstance(entry["checked"], dt.date) for entry in raw["shape"])
+    assert all(shape.input and shape.output for shape in field_map().shapes)
 
 
+PLACES = [
+    places
+    for shape in field_map().shapes
+    for places in (
+        shape.input,
+        shape.read,
+        shape.write,
+        shape.output,
+        shape.reasoning,
+        shape.total,
+        *shape.writes.values(),
+    )
+]
 KEYS = sorted(
-    {step.key for shape in field_map().shapes for places in (shape.input, shape.read, shape.write, shape.output)
-     for parts in places for path in parts for step in path.steps}
-    | {path.steps[-1].key for path in field_map().roots if path.steps}
-    | {*field_map().envelopes, "choices", "cache_creation", "cacheDetails", "iterations", "type", "ttl", "total_tokens"}
-)  # fmt: skip
-LEAVES = st.none() | st.booleans() | st.integers(-5, 10**14) | st.floats() | st.sampled_from(["compaction", "5m", "message"])
+    {step.key for places in PLACES for parts in places for path in parts for step in path.steps}
+    | {step.key for path in (*field_map().roots, *field_map().ends) for step in path.steps}
+    | {*field_map().envelopes, "iterations", "type", "ttl"}
+)
+LEAVES = (
+    st.none() | st.booleans() | st.integers(-5, 10**14) | st.floats() | st.sampled_from(["compaction", "5m", "message"])
+)
 JSON = st.recursive(
     LEAVES,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=6),

@@ -5,10 +5,9 @@ import json
 from typing import Any
 
 import pytest
-
 from prefixscope.otel_plugin import eventstream, usage
 
-START = {
+START: dict[str, Any] = {
     "type": "message_start",
     "message": {
         "id": "msg_1",
@@ -32,7 +31,7 @@ def delta(**counts: int) -> dict[str, Any]:
     return {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": counts}
 
 
-STOP = {"type": "message_stop"}
+STOP: dict[str, Any] = {"type": "message_stop"}
 
 
 def test_anthropic_totals_are_cumulative() -> None:
@@ -40,7 +39,12 @@ def test_anthropic_totals_are_cumulative() -> None:
     last = delta(input_tokens=3, cache_read_input_tokens=10, cache_creation_input_tokens=4565, output_tokens=7)
     found = usage.from_events([START, TEXT, last, STOP])
     assert (found.state, found.uncached, found.read, found.write_1h, found.output) == ("reported", 3, 10, 4565, 7)
-    assert (found.write_5m, found.response_id, found.served_model, found.tier) == (0, "msg_1", "claude-sonnet-5", "standard")
+    assert (found.write_5m, found.response_id, found.served_model, found.tier) == (
+        0,
+        "msg_1",
+        "claude-sonnet-5",
+        "standard",
+    )
     assert (found.miss_reason, found.missed_tokens) == ("system_changed", 800)
 
 
@@ -49,6 +53,16 @@ def test_anthropic_server_tools_write_for_five_minutes() -> None:
     last = delta(input_tokens=9, cache_read_input_tokens=10, cache_creation_input_tokens=5000, output_tokens=7)
     found = usage.from_events([START, last])
     assert (found.write_1h, found.write_5m, found.uncached) == (4565, 435, 9)
+
+
+def test_anthropic_delta_with_nulls() -> None:
+    """A null in the delta does not unsay message_start."""
+    last = {
+        **delta(output_tokens=7),
+        "usage": {"input_tokens": None, "cache_read_input_tokens": None, "output_tokens": 7},
+    }
+    found = usage.from_events([START, last])
+    assert (found.state, found.uncached, found.read, found.output) == ("reported", 3, 10, 7)
 
 
 def test_anthropic_delta_with_output_only() -> None:
@@ -111,7 +125,12 @@ def test_chat_stream_without_usage() -> None:
 RESPONSE = {"id": "resp_1", "model": "gpt-6", "service_tier": "auto", "usage": None}
 DONE = RESPONSE | {
     "service_tier": "default",
-    "usage": {"input_tokens": 100, "input_tokens_details": {"cached_tokens": 64}, "output_tokens": 9, "total_tokens": 109},
+    "usage": {
+        "input_tokens": 100,
+        "input_tokens_details": {"cached_tokens": 64},
+        "output_tokens": 9,
+        "total_tokens": 109,
+    },
     "prompt_cache_diagnostics": {"type": "cache_miss", "reason": "tools_changed", "cache_missed_tokens": 30},
 }
 
@@ -131,7 +150,7 @@ def test_responses_stream_cut_off() -> None:
 
 
 def gemini(finish: str | None = None, **counts: int) -> dict[str, Any]:
-    candidate = {"content": {}} | ({"finishReason": finish} if finish else {})
+    candidate: dict[str, Any] = {"content": {}} | ({"finishReason": finish} if finish else {})
     return {"candidates": [candidate], "responseId": "r1", "usageMetadata": counts}
 
 
@@ -163,7 +182,11 @@ def test_interactions_stream() -> None:
 
 def test_cohere_streams() -> None:
     """v2 tells usage in message-end's delta, v1 in stream-end's response."""
-    v2 = {"billed_units": {"input_tokens": 1}, "tokens": {"input_tokens": 505, "output_tokens": 9}, "cached_tokens": 448}
+    v2 = {
+        "billed_units": {"input_tokens": 1},
+        "tokens": {"input_tokens": 505, "output_tokens": 9},
+        "cached_tokens": 448,
+    }
     found = usage.from_events([{"type": "message-start", "id": "m1"}, {"type": "message-end", "delta": {"usage": v2}}])
     assert (found.state, found.uncached, found.read, found.output, found.response_id) == ("reported", 57, 448, 9, "m1")
     v1 = {"event_type": "stream-end", "response": {"meta": {"tokens": {"input_tokens": 5, "output_tokens": 2}}}}
@@ -173,7 +196,10 @@ def test_cohere_streams() -> None:
 def test_converse_stream() -> None:
     """The metadata event carries usage and tier."""
     told = {"inputTokens": 3, "outputTokens": 2, "cacheReadInputTokens": 7, "cacheWriteInputTokens": 0}
-    events = [{"messageStart": {}}, {"metadata": {"usage": told, "serviceTier": {"type": "flex"}}}]
+    events: list[dict[str, Any]] = [
+        {"messageStart": {}},
+        {"metadata": {"usage": told, "serviceTier": {"type": "flex"}}},
+    ]
     found = usage.from_events(events)
     assert (found.state, found.uncached, found.read, found.tier) == ("reported", 3, 7, "flex")
 
@@ -181,8 +207,10 @@ def test_converse_stream() -> None:
 def test_invoke_model_stream() -> None:
     """Claude's own events come in base64; Bedrock's metrics in the last chunk are not added to them."""
     metrics = {"inputTokenCount": 3, "outputTokenCount": 7, "cacheReadInputTokenCount": 10}
-    events = [START, delta(output_tokens=7), STOP | {"amazon-bedrock-invocationMetrics": metrics}]
-    chunks = [{"chunk": {"bytes": base64.b64encode(json.dumps(event).encode()).decode()}} for event in events]
+    events: list[dict[str, Any]] = [START, delta(output_tokens=7), STOP | {"amazon-bedrock-invocationMetrics": metrics}]
+    chunks: list[dict[str, Any]] = [
+        {"chunk": {"bytes": base64.b64encode(json.dumps(event).encode()).decode()}} for event in events
+    ]
     found = usage.from_events(map(eventstream.unwrap, chunks))
     assert found == usage.from_events([START, delta(output_tokens=7), STOP])
     assert found.write_1h == 4565
@@ -197,7 +225,11 @@ def test_invoke_model_metrics_alone() -> None:
 
 def test_llama_cpp_timings() -> None:
     """llama.cpp tells its reads in timings when usage lacks them."""
-    event = {"choices": [], "usage": {"prompt_tokens": 50, "completion_tokens": 1}, "timings": {"cache_n": 40, "prompt_n": 10}}
+    event = {
+        "choices": [],
+        "usage": {"prompt_tokens": 50, "completion_tokens": 1},
+        "timings": {"cache_n": 40, "prompt_n": 10},
+    }
     found = usage.from_events([event])
     assert (found.state, found.uncached, found.read) == ("reported", 10, 40)
 

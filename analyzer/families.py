@@ -1,0 +1,103 @@
+"""Families: calls that share their biggest static content, whatever stands in front of it.
+
+Sessions do not matter: three hundred one-call sessions that share a system prompt behind a clock are one family.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from prefixscope.analyzer import ragged
+from prefixscope.analyzer.ragged import Bools, Ids, Ints
+from prefixscope.analyzer.traffic import Traffic, model_name, numbered
+
+
+@dataclass(frozen=True, slots=True)
+class Families:
+    """``of_call`` is the family of each call, -1 where its prompt is unknown or shares nothing."""
+
+    of_call: Ints
+    anchor: Ids  # family -> id of the atom that its calls share
+
+    def __len__(self) -> int:
+        return len(self.anchor)
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """The part of each prompt in front of the model's first answer: what a program puts into every conversation."""
+
+    rows: Bools  # row -> it belongs to its call's opening
+    static: Bools  # row -> more than half of its family's calls hold it in their opening
+
+
+def opening_rows(traffic: Traffic) -> Bools:
+    """Rows in front of the first one that the model wrote."""
+    rows = traffic.rows
+    answers = np.flatnonzero(rows.answer)
+    first = rows.offsets[1:].copy()
+    np.minimum.at(first, rows.call[answers], answers)
+    return np.arange(len(rows.atom)) < np.repeat(first, np.diff(rows.offsets))
+
+
+def find(traffic: Traffic) -> Families:
+    """Groups the calls of one service, provider and model by the opening atom that weighs most among them.
+
+    An atom weighs its bytes times the square root of the calls that hold it: a preamble that everybody shares does not
+    swallow the larger prompts behind it, and a document that one session repeats does not outweigh its system prompt.
+    """
+    contents = traffic.contents
+    group = numbered(traffic.calls.select("service", "provider", model=model_name()))
+    call, atom = _distinct_pairs(traffic.rows.call, traffic.rows.atom, opening_rows(traffic))
+    number = numbered(pl.DataFrame({"group": group[call], "atom": atom}))
+    calls_with = np.bincount(number)[number] if len(number) else number
+    weight = np.where(calls_with > 1, contents.atom_bytes[atom] * np.sqrt(calls_with), 0.0)
+    best = _heaviest(call, weight, len(traffic))
+    found = np.flatnonzero(best >= 0)
+    _, family = ragged.factorize(number[best[found]])
+    of_call = np.full(len(traffic), -1, dtype=np.int64)
+    of_call[found] = family
+    anchor = np.zeros(family.max() + 1 if len(family) else 0, dtype=np.uint64)
+    anchor[family] = contents.atom_ids[atom[best[found]]]
+    return Families(of_call, anchor)
+
+
+def opening(traffic: Traffic, families: Families) -> Opening:
+    """Tells static rows of the openings from dynamic ones, family by family."""
+    rows = opening_rows(traffic)
+    in_family = rows & (families.of_call[traffic.rows.call] >= 0)
+    call, atom = _distinct_pairs(traffic.rows.call, traffic.rows.atom, in_family)
+    frame = pl.DataFrame({"family": families.of_call[call], "atom": atom})
+    number = numbered(frame)
+    holders = np.bincount(number) if len(number) else number
+    size = np.bincount(families.of_call[families.of_call >= 0], minlength=len(families))
+    per_number = np.zeros(len(holders), dtype=np.bool_)
+    per_number[number] = 2 * holders[number] > size[frame["family"].to_numpy()]
+    static = np.zeros(len(rows), dtype=np.bool_)
+    at = np.flatnonzero(in_family)
+    index = _pair_index(call, atom, traffic.rows.call[at], traffic.rows.atom[at])
+    static[at] = per_number[number[index]]
+    return Opening(rows, static)
+
+
+def _distinct_pairs(call: Ints, atom: Ints, chosen: Bools) -> tuple[Ints, Ints]:
+    """Distinct (call, atom) of the chosen rows, sorted: an atom repeated inside a prompt counts once."""
+    stride = int(atom.max(initial=0)) + 1
+    pairs = np.unique(call[chosen] * stride + atom[chosen])
+    return pairs // stride, pairs % stride
+
+
+def _pair_index(call: Ints, atom: Ints, of_call: Ints, of_atom: Ints) -> Ints:
+    """Where each (of_call, of_atom) stands among the sorted pairs (call, atom)."""
+    stride = int(max(atom.max(initial=0), of_atom.max(initial=0))) + 1
+    return np.searchsorted(call * stride + atom, of_call * stride + of_atom)
+
+
+def _heaviest(call: Ints, weight: np.ndarray[tuple[int], np.dtype[np.float64]], calls: int) -> Ints:
+    """For each call the index of its heaviest pair, -1 where none has weight; the first of equals."""
+    best = np.full(calls, -1, dtype=np.int64)
+    order = np.lexsort((-np.arange(len(call)), weight, call))
+    order = order[weight[order] > 0]
+    best[call[order]] = order
+    return best

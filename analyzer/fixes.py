@@ -1,0 +1,151 @@
+"""Fixes: what a team could change, as pure functions from traffic to traffic. Replay tells what each is worth."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from prefixscope.analyzer import ragged
+from prefixscope.analyzer.families import Families, opening
+from prefixscope.analyzer.prompts import MESSAGES, TOOLS, Rows
+from prefixscope.analyzer.ragged import Bools, Floats, Ints
+from prefixscope.analyzer.traffic import Traffic
+
+Fix = Callable[[Traffic, Families], Traffic]
+_MOVED_HEAD = np.uint64(0x6D6F766564)  # the segment header of text that a fix has moved
+SORT_TOOLS, MOVE_VOLATILE, EXTEND_TTL = "sort_tools", "move_volatile", "extend_ttl"
+
+
+def sort_tools(traffic: Traffic, families: Families) -> Traffic:
+    """Every request sends its tools in one order, each with its keys in one order."""
+    prompts, contents = traffic.prompts, traffic.contents
+    segment = np.where(contents.level == TOOLS, _first_alike(contents.canonical), np.arange(len(contents.canonical)))
+    segment = segment[prompts.segment]
+    is_tool = contents.level[segment] == TOOLS
+    call = ragged.owners(prompts.offsets)
+    place = np.where(is_tool, segment, len(contents.canonical) + np.arange(len(segment)))
+    return traffic.with_prompts(replace(prompts, segment=segment[np.lexsort((place, ~is_tool, call))]))
+
+
+def move_volatile(traffic: Traffic, families: Families) -> Traffic:
+    """Dynamic text in front of static text moves behind it.
+
+    What stays the same for a session moves to the end of the static part; what changes from call to call moves to the
+    very end of the prompt, behind all markers.
+    """
+    rows = traffic.rows
+    moved = volatile_rows(traffic, families)
+    if not moved.any():
+        return traffic
+    steady = moved & _recurs_in_session(traffic, moved)
+    place = np.arange(len(rows.atom), dtype=np.float64)
+    static_end = _last_static(traffic, families)[rows.call]
+    place[steady] = static_end[steady] + 0.5
+    place[moved & ~steady] = len(rows.atom)
+    return replace(traffic, rows=_moved(traffic, moved, place))
+
+
+def extend_ttl(traffic: Traffic, families: Families) -> Traffic:
+    """Entries live as long as the provider offers: 1h for 5m markers, the longest retention for automatic caches."""
+    longest = longest_ttl_ms(traffic)
+    rows = traffic.rows
+    marker_ms = np.where(rows.marker_ms > 0, np.maximum(rows.marker_ms, longest[rows.call]), 0)
+    return replace(traffic, ttl_ms=np.maximum(traffic.ttl_ms, longest), rows=replace(rows, marker_ms=marker_ms))
+
+
+APPLY: Mapping[str, Fix] = {SORT_TOOLS: sort_tools, MOVE_VOLATILE: move_volatile, EXTEND_TTL: extend_ttl}
+"""In the order in which they can be combined."""
+
+
+def longest_ttl_ms(traffic: Traffic) -> Ints:
+    """The longest time to live that each call's provider offers, ms."""
+    longest = [1000 * max(card.ttl_seconds.values(), default=0) for card in traffic.cards]
+    return np.array(longest, dtype=np.int64)[traffic.card]
+
+
+def volatile_rows(traffic: Traffic, families: Families) -> Bools:
+    """Dynamic rows of the opening with static rows behind them, or with a marker behind them in a block of static text.
+
+    A tool that differs as a whole cannot be moved.
+    """
+    rows = traffic.rows
+    found = opening(traffic, families)
+    mixed = _blocks_with(found.static, traffic)
+    static_behind = np.arange(len(rows.atom)) < _last_static(traffic, families)[rows.call]
+    marked_behind = mixed & _blocks_with(rows.marker_ms > 0, traffic) & (rows.level != MESSAGES)
+    dynamic = found.rows & ~found.static & (families.of_call[rows.call] >= 0)
+    return dynamic & (static_behind | marked_behind) & ((rows.level != TOOLS) | mixed)
+
+
+def _first_alike(values: np.ndarray[tuple[int], np.dtype[np.uint64]]) -> Ints:
+    """For each value the index of its first occurrence."""
+    _, first, number = np.unique(values, return_index=True, return_inverse=True)
+    return first[number]
+
+
+def _last_static(traffic: Traffic, families: Families) -> Ints:
+    """For each call the last static row of its opening, -1 where there is none."""
+    at = np.flatnonzero(opening(traffic, families).static)
+    last = np.full(len(traffic), -1, dtype=np.int64)
+    np.maximum.at(last, traffic.rows.call[at], at)
+    return last
+
+
+def _blocks_with(flags: Bools, traffic: Traffic) -> Bools:
+    """Rows whose block holds a flagged row."""
+    rows = traffic.rows
+    block = rows.call * (int(rows.block.max(initial=0)) + 1) + rows.block
+    return np.isin(block, block[flags])
+
+
+def _recurs_in_session(traffic: Traffic, moved: Bools) -> Bools:
+    """Rows whose atom more than half of their session's calls hold, in sessions of several calls."""
+    rows = traffic.rows
+    names = traffic.calls["session_id"]
+    session = np.where((names != "").to_numpy(), names.rank("dense").to_numpy().astype(np.int64), -1)
+    of_row = session[rows.call]
+    chosen = moved & (of_row >= 0)
+    pairs = np.unique(np.stack([of_row[chosen], rows.atom[chosen], rows.call[chosen]], axis=1), axis=0)
+    stride = int(rows.atom.max(initial=0)) + 1
+    key, holders = np.unique(pairs[:, 0] * stride + pairs[:, 1], return_counts=True)
+    calls = np.bincount(session[session >= 0])
+    found = np.zeros(len(moved), dtype=np.bool_)
+    at = np.flatnonzero(chosen)
+    held = holders[np.searchsorted(key, of_row[at] * stride + rows.atom[at])]
+    found[at] = (held > 1) & (2 * held > calls[of_row[at]])
+    return found
+
+
+def _moved(traffic: Traffic, moved: Bools, place: Floats) -> Rows:
+    """Rows in the order of ``place`` within each call; moved ones become blocks of their own without a marker.
+
+    A marker behind a moved row stays where it was: behind the row in front.
+    """
+    rows = traffic.rows
+    order = np.lexsort((np.arange(len(place)), place, rows.call))
+    begun = np.maximum.accumulate(np.where(rows.head != 0, np.arange(len(place)), 0))
+    apart = int(rows.block.max(initial=0)) + 1
+    changed = replace(
+        rows,
+        block=np.where(moved, rows.block + apart, rows.block),
+        head=np.where(moved, _MOVED_HEAD, rows.head[begun]),
+        level=np.where(moved, MESSAGES, rows.level),
+        position=np.where(moved, rows.position[np.maximum(rows.offsets[1:] - 1, 0)][rows.call] + 1, rows.position),
+        marker_ms=_markers_left_behind(rows, moved),
+        warm=rows.warm & ~moved,
+    ).reordered(order)
+    begins = np.ones(len(place), dtype=np.bool_)
+    begins[1:] = (changed.block[1:] != changed.block[:-1]) | (changed.call[1:] != changed.call[:-1])
+    return replace(changed, head=np.where(begins, changed.head, np.uint64(0)))
+
+
+def _markers_left_behind(rows: Rows, moved: Bools) -> Ints:
+    """TTLs of markers once the moved rows are gone: each at the last row in front of it that stays in its call."""
+    index = np.arange(len(moved))
+    stays = np.maximum.accumulate(np.where(moved, -1, index))
+    marker_ms = np.where(moved, 0, rows.marker_ms)
+    lost = np.flatnonzero(moved & (rows.marker_ms > 0))
+    heir = stays[lost]
+    same_call = (heir >= 0) & (rows.call[heir] == rows.call[lost])
+    np.maximum.at(marker_ms, heir[same_call], rows.marker_ms[lost[same_call]])
+    return marker_ms

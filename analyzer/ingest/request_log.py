@@ -1,0 +1,154 @@
+"""Request logs: one JSON object a call, with the request as it was sent and the answer or its usage -> ``CallRecord``.
+
+Field names are in request_log.toml. A log whose objects are request bodies themselves, with a time beside, works too.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from typing import Any
+from urllib.parse import urlsplit
+
+from prefixscope.analyzer.ingest.content import BODY_KEYS
+from prefixscope.analyzer.ingest.loose import count, embedded, hex_id, mapping, moment, number, text
+from prefixscope.analyzer.ingest.results import Observed, Place, Rejected
+from prefixscope.otel_plugin import providers, segments, sse
+from prefixscope.otel_plugin import usage as wire
+from prefixscope.otel_plugin.fingerprint import Fingerprinter
+from prefixscope.otel_plugin.record import CallRecord, Prompt, Usage
+
+_NO_TIME = "a call without a time: add \"timestamp\" (ISO 8601, or seconds, ms, µs or ns since 1970 UTC)"
+_NO_BODY = "the request is not a JSON object that any known API takes: log the body as it was sent"
+
+
+def is_entry(document: Mapping[str, Any]) -> bool:
+    """Whether ``document`` tells of a call: it has a request or an answer, or is a request body with a time."""
+    named = _names()
+    if any(name in document for key in ("request", "response") for name in named[key]):
+        return True
+    timed = any(name in document for name in named["started"])
+    return timed and (not BODY_KEYS.isdisjoint(document) or any(name in document for name in named["usage"]))
+
+
+def observed(document: Mapping[str, Any], printer: Fingerprinter, place: Place) -> Observed | Rejected:
+    """The call that ``document`` describes."""
+    found = _fields(document)
+    started = moment(found.get("started"))
+    if started is None:
+        return place.rejected(_NO_TIME)
+    url = urlsplit(text(found.get("url")))
+    prompt, lost = _prompt(document, found, url.path)
+    service, model = text(found.get("service")), text(found.get("model")) or (prompt.model if prompt else "")
+    api = prompt.api if prompt else ""
+    provider = _provider(found, url.hostname or "", url.path, model, api)
+    record = CallRecord(
+        started_ns=started,
+        service=service,
+        provider=provider,
+        api=api,
+        model=model,
+        usage=_usage(found, provider),
+        fingerprint=printer.fingerprint(prompt, service) if prompt else None,
+        duration_ms=_duration_ms(found, started),
+        ttft_ms=number(found.get("ttft_ms")),
+        status=_status(found),
+        error=_error(found),
+        account=printer.keyed(text(found.get("account"))),
+        region=text(found.get("region")),
+        session_id=text(found.get("session")) or (prompt.session if prompt else ""),
+        trace_id=hex_id(found.get("trace"), 32),
+        span_id=hex_id(found.get("span"), 16),
+        request_id=text(found.get("request_id")),
+        instrumentation="request_log",
+        aborted=found.get("aborted") is True,
+    )
+    return place.observed(record, lost)
+
+
+@cache
+def _names() -> dict[str, tuple[str, ...]]:
+    raw = tomllib.loads((resources.files(__package__) / "request_log.toml").read_text("utf-8"))
+    return {key: tuple(names) for key, names in raw["fields"].items()}
+
+
+@cache
+def _keys() -> dict[str, tuple[str, int]]:
+    """Field name -> (what it means, rank)."""
+    return {name: (key, rank) for key, names in _names().items() for rank, name in enumerate(names)}
+
+
+def _fields(document: Mapping[str, Any]) -> dict[str, Any]:
+    keys, ranks, found = _keys(), {}, {}
+    for name, value in document.items():
+        key, rank = keys.get(name, ("", 0))
+        if key and value is not None and rank < ranks.get(key, len(keys)):
+            ranks[key], found[key] = rank, value
+    return found
+
+
+def _prompt(document: Mapping[str, Any], found: Mapping[str, Any], path: str) -> tuple[Prompt | None, str]:
+    """The prompt, and why there is none although there is a request."""
+    request = found.get("request")
+    if request is None:
+        if BODY_KEYS.isdisjoint(document):
+            return None, ""
+        request = document
+    prompt = segments.parse(request, path=path) if isinstance(request, str | dict) else None
+    return (prompt, "") if prompt and prompt.segments else (None, _NO_BODY)
+
+
+def _provider(found: Mapping[str, Any], host: str, path: str, model: str, api: str) -> str:
+    named = text(found.get("provider"))
+    return (providers.canonical(named) if named else "") or providers.identify(
+        host=host, path=path, model=model, api=api
+    )
+
+
+def _usage(found: Mapping[str, Any], provider: str) -> Usage:
+    """From the answer; from a usage field beside it where the answer tells nothing."""
+    told = _of_answer(found.get("response"), provider)
+    beside = embedded(found.get("usage"))
+    if told.state == "missing" and isinstance(beside, dict):
+        return wire.from_usage(beside, provider=provider)
+    return told
+
+
+def _of_answer(response: Any, provider: str) -> Usage:
+    if isinstance(response, str):
+        if not response.lstrip().startswith("{"):
+            return wire.from_events(sse.decode(response, wanted=wire.telling()), provider=provider)
+        response = embedded(response)
+    if isinstance(response, list):
+        events = (_event(e) for e in response)
+        return wire.from_events((e for e in events if isinstance(e, dict)), provider=provider)
+    return wire.from_body(mapping(response), provider=provider)
+
+
+def _event(raw: Any) -> Any:
+    """One stream event: decoded, or its JSON text, or {"event": …, "data": …} as event-stream clients give it."""
+    event = embedded(raw.removeprefix("data:")) if isinstance(raw, str) else raw
+    return embedded(event["data"]) if isinstance(event, dict) and "event" in event and "data" in event else event
+
+
+def _duration_ms(found: Mapping[str, Any], started: int) -> float | None:
+    if (given := number(found.get("duration_ms"))) is not None:
+        return given
+    ended = moment(found.get("ended"))
+    return (ended - started) / 1e6 if ended is not None and ended >= started else None
+
+
+def _status(found: Mapping[str, Any]) -> int | None:
+    status = count(found.get("status"))
+    return status if status is not None and 100 <= status < 600 else None
+
+
+def _error(found: Mapping[str, Any]) -> str:
+    """The error's type, never its message, which may quote the prompt."""
+    for source in (found, mapping(embedded(found.get("response")) if isinstance(found.get("response"), dict) else None)):
+        error = source.get("error")
+        if isinstance(error, dict):
+            return next((text(error[k]) for k in ("type", "code", "status") if text(error.get(k))), "error")
+        if isinstance(error, str) and error:
+            return error if error.isascii() and " " not in error else "error"
+    return ""
