@@ -13,6 +13,7 @@ from prefixscope.analyzer.traffic import Traffic
 
 Fix = Callable[[Traffic, Families], Traffic]
 _MOVED_HEAD = np.uint64(0x6D6F766564)  # the segment header of text that a fix has moved
+_WORTH_MOVING = 256  # bytes of static text behind; the wording around a question is no prefix worth saving
 SORT_TOOLS, MOVE_VOLATILE, EXTEND_TTL = "sort_tools", "move_volatile", "extend_ttl"
 
 
@@ -71,7 +72,7 @@ def volatile_rows(traffic: Traffic, families: Families) -> Bools:
     rows = traffic.rows
     found = opening(traffic, families)
     mixed = _blocks_with(found.static, traffic)
-    static_behind = np.arange(len(rows.atom)) < _last_static(traffic, families)[rows.call]
+    static_behind = _bytes_behind(found.static, traffic) >= _WORTH_MOVING
     marked_behind = mixed & _blocks_with(rows.marker_ms > 0, traffic) & (rows.level != MESSAGES)
     dynamic = found.rows & ~found.static & (families.of_call[rows.call] >= 0)
     return dynamic & (static_behind | marked_behind) & ((rows.level != TOOLS) | mixed)
@@ -89,6 +90,14 @@ def _last_static(traffic: Traffic, families: Families) -> Ints:
     last = np.full(len(traffic), -1, dtype=np.int64)
     np.maximum.at(last, traffic.rows.call[at], at)
     return last
+
+
+def _bytes_behind(flags: Bools, traffic: Traffic) -> Floats:
+    """Bytes of flagged rows behind each row, in its call."""
+    rows = traffic.rows
+    size = np.where(flags, traffic.contents.atom_bytes[rows.atom], 0.0)
+    upto = ragged.running_sums(size, rows.offsets)
+    return ragged.group_sums(size, rows.offsets)[rows.call] - upto
 
 
 def _blocks_with(flags: Bools, traffic: Traffic) -> Bools:

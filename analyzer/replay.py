@@ -31,7 +31,8 @@ class Outcome:
     writes: dict[str, Floats]  # write_5m, write_30m, write_1h, write_12h
     uncached: Floats
     depth: Ints  # rows of the prompt covered by the read
-    shared: Floats  # tokens of the longest prefix that an earlier call had, alive or not
+    unexpired: Floats  # tokens of the longest prefix that had not expired, be its first response begun or not
+    shared: Floats  # tokens of the longest prefix that an earlier call had, however long ago
 
     @property
     def write(self) -> Floats:
@@ -56,16 +57,17 @@ def replay(traffic: Traffic) -> Outcome:
     chain = chain_ids(traffic)
     ends = ragged.running_sums(rows.tokens, rows.offsets)
     cache = traffic.per_card("cache")
-    automatic, seen_auto = _automatic(traffic, chain, cache == "automatic")
-    explicit, seen_explicit = _explicit(traffic, chain, ends, cache == "explicit")
-    depth = np.where(cache == "automatic", automatic, explicit)
+    is_automatic = cache == "automatic"
+    automatic = _automatic(traffic, chain, is_automatic)
+    explicit = _explicit(traffic, chain, ends, cache == "explicit")
+    depth, unexpired, shared = (np.where(is_automatic, a, e) for a, e in zip(automatic, explicit, strict=True))
     total = ragged.group_sums(rows.tokens, rows.offsets)
     reached = _tokens_at(ends, rows.offsets, depth)
-    read = np.where(cache == "automatic", _rounded(reached, traffic), reached)
+    read = np.where(is_automatic, _rounded(reached, traffic), reached)
     writes = _writes(traffic, ends, reached, total)
     uncached = total - read - np.sum(list(writes.values()), axis=0)
-    shared = _tokens_at(ends, rows.offsets, np.maximum(seen_auto, seen_explicit))
-    return Outcome(read, writes, uncached, depth, shared)
+    reach = [_tokens_at(ends, rows.offsets, d) for d in (unexpired, shared)]
+    return Outcome(read, writes, uncached, depth, *reach)
 
 
 def chain_ids(traffic: Traffic) -> Ids:
@@ -112,8 +114,8 @@ def _rounded(tokens: Floats, traffic: Traffic) -> Floats:
     return np.where(floored >= traffic.per_card("min_tokens"), floored, 0.0)
 
 
-def _automatic(traffic: Traffic, chain: Ids, chosen: Bools) -> tuple[Ints, Ints]:
-    """Rows alive at the head of each automatic call's prompt, and rows seen before at all."""
+def _automatic(traffic: Traffic, chain: Ids, chosen: Bools) -> tuple[Ints, Ints, Ints]:
+    """Rows at the head of each automatic call's prompt that are alive, that have not expired, and ever seen before."""
     rows = traffic.rows
     at = np.flatnonzero(np.repeat(chosen, np.diff(rows.offsets)))
     call = rows.call[at]
@@ -126,9 +128,8 @@ def _automatic(traffic: Traffic, chain: Ids, chosen: Bools) -> tuple[Ints, Ints]
         ready=ready[call],
         clock=clock[call],
     )
-    alive, seen = _alive(events)
-    alive |= rows.warm[at]
-    return _leading(alive, at, rows.offsets), _leading(seen, at, rows.offsets)
+    alive, unexpired, seen = _states(events) | rows.warm[at]
+    return tuple(_leading(flags, at, rows.offsets) for flags in (alive, unexpired, seen))
 
 
 def _leading(flags: Bools, at: Ints, offsets: Ints) -> Ints:
@@ -145,43 +146,42 @@ def _ranks(traffic: Traffic) -> tuple[Ints, Ints]:
     return np.searchsorted(scale, traffic.first_token_ms), np.searchsorted(scale, traffic.at_ms)
 
 
-def _alive(events: _Events) -> tuple[Bools, Bools]:
-    """For each event whether its prefix was alive just before it, and whether anybody had touched it before."""
-    alive = np.zeros(len(events.node), dtype=np.bool_)
-    seen = np.zeros(len(events.node), dtype=np.bool_)
+def _states(events: _Events) -> Bools:
+    """(3, events): was the prefix alive just before the event, had it not expired, had anybody ever touched it."""
+    found = np.zeros((3, len(events.node)), dtype=np.bool_)
     parts = 1 + len(events.node) // _ROWS_AT_ONCE
-    part = (events.node % np.uint64(parts)).astype(np.uint8) if parts > 1 else None
+    part = (events.node % np.uint64(parts)).astype(np.uint8) if parts > 1 else np.zeros(len(events.node), dtype=np.uint8)
     for i in range(parts):
-        at = np.flatnonzero(part == i) if part is not None else np.arange(len(events.node))
+        at = np.flatnonzero(part == i)
         order = at[np.lexsort((events.order[at], events.node[at]))]
-        alive[order], seen[order] = _alive_sorted(
+        found[:, order] = _states_sorted(
             events.node[order], events.at_ms[order], events.expires_ms[order], events.ready[order], events.clock[order]
         )
-    return alive, seen
+    return found
 
 
-def _alive_sorted(node: Ids, at_ms: Ints, expires_ms: Ints, ready: Ints, clock: Ints) -> tuple[Bools, Bools]:
+def _states_sorted(node: Ids, at_ms: Ints, expires_ms: Ints, ready: Ints, clock: Ints) -> Bools:
     """The rule itself, on events sorted by prefix, then time.
 
     An entry's *life* begins with a touch that finds none, and lasts while each touch comes before the latest expiry so
     far. It can be read once the earliest first response among the touches of this life has begun.
     """
     if not len(node):
-        return np.zeros(0, dtype=np.bool_), np.zeros(0, dtype=np.bool_)
+        return np.zeros((3, 0), dtype=np.bool_)
     first = np.ones(len(node), dtype=np.bool_)
     first[1:] = node[1:] != node[:-1]
     group = np.cumsum(first)
     stride = int(expires_ms.max()) + 3
     latest = np.maximum.accumulate(expires_ms + 1 + group * stride)  # of the group up to and with this event
-    expiry_before = _shifted(latest) - group * stride - 1
-    expiry_before[first] = -1
+    expiry_before = np.where(first, -1, _shifted(latest) - group * stride - 1)
     touch = expires_ms >= 0
     life = np.cumsum(touch & (expiry_before < at_ms))
     ranks = int(max(ready.max(), clock.max())) + 2
     earliest = np.minimum.accumulate(ready - life * ranks)
     ready_before = _shifted(earliest) + _shifted(life) * ranks
-    seen = ~first & (expiry_before >= 0)
-    return seen & (expiry_before >= at_ms) & (ready_before <= clock), seen
+    seen = expiry_before >= 0
+    unexpired = seen & (expiry_before >= at_ms)
+    return np.stack([unexpired & (ready_before <= clock), unexpired, seen])
 
 
 def _shifted(values: Ints) -> Ints:
@@ -189,8 +189,8 @@ def _shifted(values: Ints) -> Ints:
     return np.concatenate([values[:1], values[:-1]])
 
 
-def _explicit(traffic: Traffic, chain: Ids, ends: Floats, chosen: Bools) -> tuple[Ints, Ints]:
-    """Rows read by each explicit call, and rows of its longest prefix that was ever an entry."""
+def _explicit(traffic: Traffic, chain: Ids, ends: Floats, chosen: Bools) -> tuple[Ints, Ints, Ints]:
+    """Rows up to the deepest entry each explicit call finds: alive, not expired, and ever written."""
     rows = traffic.rows
     call = rows.call
     minimum = traffic.per_card("min_tokens")[call]
@@ -213,12 +213,11 @@ def _explicit(traffic: Traffic, chain: Ids, ends: Floats, chosen: Bools) -> tupl
             ready=np.where(is_touch, ready[owner], len(traffic) * 2 + 1),
             clock=clock[owner],
         )
-        alive, seen = _alive(events)
-        alive = alive[: len(candidate)] | rows.warm[candidate]
-        depth = _deepest(alive, candidate, rows.offsets)
-        found = _read_through_lookback(depth, rows)
-        if len(found) == len(extra) and (found == extra).all():
-            return depth, _deepest(seen[: len(candidate)], candidate, rows.offsets)
+        states = _states(events)[:, : len(candidate)] | rows.warm[candidate]
+        depths = tuple(_deepest(flags, candidate, rows.offsets) for flags in states)
+        found = _read_through_lookback(depths[0], rows)
+        if np.array_equal(found, extra):
+            return depths
         extra = found
 
 

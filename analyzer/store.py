@@ -1,5 +1,6 @@
 """STORE: the DuckDB file. Opens and migrates it, writes call records in batches, merges observations of one call."""
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -56,16 +57,13 @@ class Store:
 
     def frame(self, query: str, **params: Any) -> pl.DataFrame:
         """Result of ``queries/<query>.sql``."""
-        return self.arrow(query, **params, _frame=True)  # type: ignore[return-value]
+        with self._connection.cursor() as cursor:
+            return cursor.sql(queries.load(query), params=params).pl()
 
-    def arrow(self, query: str, *, _frame: bool = False, **params: Any) -> pa.Table | pl.DataFrame:
+    def arrow(self, query: str, **params: Any) -> pa.Table:
         """The same as an Arrow table, which keeps list columns flat."""
-        cursor = self._connection.cursor()
-        try:
-            relation = cursor.sql(queries.load(query), params=params)
-            return relation.pl() if _frame else relation.to_arrow_table()
-        finally:
-            cursor.close()
+        with self._connection.cursor() as cursor:
+            return cursor.sql(queries.load(query), params=params).to_arrow_table()
 
     def run(self, query: str, **params: Any) -> None:
         """Executes ``queries/<query>.sql``, which may hold several statements when there are no parameters."""
@@ -92,6 +90,18 @@ class Store:
         self._connection.commit()
         added = self._count() - before
         return Ingested(calls=added, duplicates=writer.observed - added, rejected=writer.rejected)
+
+    def keep_report(self, report: Mapping[str, Any], *, at: datetime) -> None:
+        """Makes ``report`` the last one."""
+        self._connection.execute(
+            queries.load("store/insert_analysis"),
+            {"made_at": at.astimezone(UTC).replace(tzinfo=None), "report": json.dumps(report)},
+        )
+
+    def last_report(self) -> Mapping[str, Any] | None:
+        """The report of the last analysis, None before the first."""
+        found = self.frame("store/last_analysis")
+        return json.loads(found["report"][0]) if found.height else None
 
     def _count(self) -> int:
         return int(self.frame("store/count_calls").item())
@@ -174,7 +184,7 @@ class _Writer:
         rejected = [{"file": r.file, "line": r.line, "reason": r.reason} for r in self._rejected]
         self._store.insert("store/insert_quarantine", pa.Table.from_pylist(rejected, schema=_QUARANTINE))
         files = [
-            {"file": file, "at": at.astimezone(UTC).replace(tzinfo=None), "calls": calls, "rejected": bad}
+            {"file": file, "read_at": at.astimezone(UTC).replace(tzinfo=None), "calls": calls, "rejected": bad}
             for file, (calls, bad) in self._files.items()
         ]
         self._store.insert("store/insert_ingests", pa.Table.from_pylist(files, schema=_INGESTS))
@@ -237,7 +247,7 @@ _NO_PROMPT: Final[Mapping[str, Any]] = {"segments": None, "marker_at": None, "ma
 }
 _QUARANTINE = pa.schema([("file", pa.string()), ("line", pa.int64()), ("reason", pa.string())])
 _INGESTS = pa.schema(
-    [("file", pa.string()), ("at", pa.timestamp("us")), ("calls", pa.int64()), ("rejected", pa.int64())]
+    [("file", pa.string()), ("read_at", pa.timestamp("us")), ("calls", pa.int64()), ("rejected", pa.int64())]
 )
 
 

@@ -181,10 +181,7 @@ def _buckets(shape: Shape, counts: _Counts) -> dict[str, int]:
     uncached = counts.input or 0
     if shape.cache_in_input and counts.input is not None:
         uncached = _without_cache(counts)
-    cached, output, reasoning = counts.cached, counts.output or 0, counts.reasoning
-    if reasoning > output or (reasoning and counts.total == uncached + cached + output + reasoning):
-        counts.notes.append("reasoning_outside_output")
-        output += reasoning
+    output, reasoning = _output(counts, uncached + counts.cached)
     return {
         "uncached": uncached,
         "read": counts.read or 0,
@@ -192,6 +189,22 @@ def _buckets(shape: Shape, counts: _Counts) -> dict[str, int]:
         "output": output,
         "reasoning": reasoning,
     }
+
+
+def _output(counts: _Counts, input_total: int) -> tuple[int, int]:
+    """Billed output tokens, and how many of them were reasoning.
+
+    xAI and Gemini's compatible endpoint count reasoning beside the completion: their total says so. Where the total has
+    no room for it, more reasoning than output is an upstream's estimate, and the bill has the output (OpenRouter).
+    """
+    output, reasoning = counts.output or 0, counts.reasoning
+    if counts.total == input_total + output and reasoning > output:
+        counts.notes.append("reasoning_capped")
+        return output, output
+    if reasoning > output or (reasoning and counts.total == input_total + output + reasoning):
+        counts.notes.append("reasoning_outside_output")
+        return output + reasoning, reasoning
+    return output, reasoning
 
 
 def _without_cache(counts: _Counts) -> int:

@@ -21,7 +21,7 @@ def usage(span: Span, found: Mapping[str, Any], provider: str, model: str) -> Us
     if told is None:
         found = {**found, **_parts(found)}
         told = _counted(_Counts.of(found), dialects.dialect(span, provider), found, provider, model)
-    identity = {name: text(found[name]) for name in _IDENTITY if name in found and not getattr(told, name)}
+    identity: dict[str, Any] = {n: text(found[n]) for n in _IDENTITY if n in found and not getattr(told, n)}
     return replace(told, **identity) if identity else told
 
 

@@ -3,10 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
-from urllib.parse import urlsplit
 
 from prefixscope.analyzer.ingest import buckets, content, dialects
-from prefixscope.analyzer.ingest.loose import count, moment, number, text
+from prefixscope.analyzer.ingest.loose import count, moment, number, text, url
 from prefixscope.analyzer.ingest.results import Observed, Place, Rejected
 from prefixscope.analyzer.ingest.span import Span
 from prefixscope.otel_plugin import attributes as ours
@@ -15,11 +14,12 @@ from prefixscope.otel_plugin.fingerprint import Fingerprinter
 from prefixscope.otel_plugin.record import CallRecord, Fingerprint, Usage
 
 _FIRST_TOKEN_EVENT = "First Token Stream Event"  # noqa: S105 - OpenInference's name of a span event
+_REBUILT_API = "openai.chat"
 _OURS = (ours.FINGERPRINT, "prefixscope.usage.state")
 
 
 def observed(span: Span, printer: Fingerprinter, place: Place) -> Observed | Rejected | None:
-    """The call that ``span`` describes; None if it is something else: an agent, a tool, an embedding, an HTTP request."""
+    """The call that ``span`` describes; None if it is an agent, a tool, an embedding, an HTTP request."""
     if any(name in span.attributes for name in _OURS):
         return _own(span, place)
     found = dialects.meanings(span.attributes)
@@ -39,7 +39,9 @@ def _own(span: Span, place: Place) -> Observed | Rejected:
     except (ValueError, TypeError) as error:
         return place.rejected(f"a damaged prefixscope span: {error}")
     record = CallRecord(**_of_span(span, span.start_ns), **own)
-    return place.observed(record) if _is_sound(record) else place.rejected("a damaged prefixscope span: a count is none")
+    return (
+        place.observed(record) if _is_sound(record) else place.rejected("a damaged prefixscope span: a count is none")
+    )
 
 
 def _is_sound(record: CallRecord) -> bool:
@@ -53,7 +55,7 @@ def _foreign(
     span: Span, found: Mapping[str, Any], printer: Fingerprinter, place: Place, start_ns: int
 ) -> Observed | Rejected:
     served = text(found.get("served_model"))
-    model = text(found.get("model")) or served
+    model = _model(text(found.get("model")) or served)
     provider = _provider(found, model)
     of_span = _of_span(span, start_ns)
     api, print_, lost = _print(span, found, printer, of_span["service"])
@@ -76,6 +78,11 @@ def _foreign(
     return place.observed(record, lost)
 
 
+def _model(name: str) -> str:
+    """Vertex AI's SDKs name models by resource: projects/…/publishers/google/models/gemini-2.5-flash."""
+    return name.rpartition("/models/")[2] if name.startswith("projects/") else name
+
+
 def _of_span(span: Span, start_ns: int) -> dict[str, Any]:
     """What every record takes from the span itself."""
     ended = span.end_ns is not None and span.end_ns >= start_ns
@@ -92,7 +99,7 @@ def _of_span(span: Span, start_ns: int) -> dict[str, Any]:
 def _provider(found: Mapping[str, Any], model: str) -> str:
     """The host that was called tells who billed it: SDKs are pointed at other vendors' servers under their own name."""
     host = text(found.get("host"))
-    host = (urlsplit(host).hostname or "") if "://" in host else host
+    host = (url(host).hostname or "") if "://" in host else host
     by_host = providers.identify(host=host) if host else ""
     return by_host or providers.canonical(text(found.get("provider"))) or providers.identify(model=model)
 
@@ -102,13 +109,13 @@ def _print(
 ) -> tuple[str, Fingerprint | None, str]:
     """(api, fingerprint, why there is none although there was a prompt)."""
     try:
-        request = content.body(span, found)
+        request = content.request(span, found)
     except content.LostError as lost:
         return "", None, str(lost)
-    prompt = segments.parse(request) if request else None
-    if prompt is None or not prompt.segments:
+    prompt = segments.parse(request.body, api=_REBUILT_API if request.rebuilt else "") if request else None
+    if request is None or prompt is None or not prompt.segments:
         return "", None, ""
-    return prompt.api, printer.fingerprint(prompt, service), ""
+    return "" if request.rebuilt else prompt.api, printer.fingerprint(prompt, service), ""
 
 
 def _ttft_ms(span: Span, found: Mapping[str, Any], start_ns: int) -> float | None:
@@ -116,7 +123,9 @@ def _ttft_ms(span: Span, found: Mapping[str, Any], start_ns: int) -> float | Non
         return milliseconds
     if (seconds := number(found.get("ttft_s"))) is not None:
         return seconds * 1000
-    at = moment(text(found.get("first_token_at")).strip('"')) or next((at for at, _ in span.event(_FIRST_TOKEN_EVENT)), None)
+    at = moment(text(found.get("first_token_at")).strip('"')) or next(
+        (at for at, _ in span.event(_FIRST_TOKEN_EVENT)), None
+    )
     return (at - start_ns) / 1e6 if at is not None and at >= start_ns else None
 
 

@@ -2,14 +2,13 @@
 
 Best is an attribute with the body itself. Second best are messages: GenAI conventions (``parts``), the shapes of the
 SDKs (``content``), or one attribute a field (``llm.input_messages.0.message.role``), which become a chat body in
-OpenAI's shape. What an instrumentation has cut is never fingerprinted: a prefix that only looks shared is worse than none.
+OpenAI's shape. What was cut is never fingerprinted: a prefix that only looks shared is worse than none.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
-
 from prefixscope.analyzer.ingest import dialects
 from prefixscope.analyzer.ingest.loose import embedded, items, mapping, text
 from prefixscope.analyzer.ingest.span import Span
@@ -23,25 +22,38 @@ class LostError(ValueError):
     """A prompt was recorded, but not all of it. The message says why and what to do."""
 
 
-def body(span: Span, found: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The request body that ``span`` describes, None if it carries no prompt; ``found`` are its ``meanings``.
+class Request(NamedTuple):
+    """A request body. ``rebuilt``: from messages, in OpenAI's chat shape, whatever API they were sent to."""
+
+    body: dict[str, Any]
+    rebuilt: bool
+
+
+def request(span: Span, found: Mapping[str, Any]) -> Request | None:
+    """The request that ``span`` describes, None if it carries no prompt; ``found`` are its ``meanings``.
 
     Raises:
         LostError: parts of the prompt are missing.
     """
-    request = _recorded_body(found) or _from_messages(found) or _from_numbered(span.attributes)
-    if request is None:
-        return None
+    recorded = _recorded_body(found)
+    body = recorded or _from_messages(found) or _from_numbered(span.attributes)
+    return Request(_completed(body, span, found), rebuilt=recorded is None) if body else None
+
+
+def _completed(body: dict[str, Any], span: Span, found: Mapping[str, Any]) -> dict[str, Any]:
+    """``body`` with what stands in other attributes: tools, model, parameters."""
     if span.dropped_attributes:
         raise LostError(
             "the exporter dropped attributes of this span, so the beginning of the prompt may be missing: "
             "raise OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT"
         )
-    if _REDACTED in request.values() or any(_is_redacted(m) for m in items(request.get("messages"))):
-        raise LostError("the instrumentation masked the prompt's text: let it record inputs, or capture with prefixscope")
-    tools = request.get("tools") or _tools(found) or _numbered_tools(span.attributes)
-    model = text(found.get("model"))
-    return {**_invocation(found), **({"model": model} if model else {}), **request, **({"tools": tools} if tools else {})}
+    if _REDACTED in body.values() or any(_is_redacted(m) for m in items(body.get("messages"))):
+        raise LostError(
+            "the instrumentation masked the prompt's text: let it record inputs, or capture with prefixscope"
+        )
+    beside = {"model": text(found.get("model")), "tools": _tools(found) or _numbered_tools(span.attributes)}
+    present = {name: value for name, value in beside.items() if value and not body.get(name)}
+    return {**_invocation(found), **body, **present}
 
 
 def _recorded_body(found: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -49,8 +61,6 @@ def _recorded_body(found: Mapping[str, Any]) -> dict[str, Any] | None:
     if not isinstance(raw, str | dict) or (isinstance(raw, str) and raw[:1] not in {"{", "["}):
         return None
     parsed = embedded(raw)
-    if isinstance(parsed, list) and _are_messages(parsed):
-        parsed = {"messages": parsed}
     if not isinstance(parsed, dict) or BODY_KEYS.isdisjoint(parsed):
         return None
     if "messages" not in parsed:
@@ -69,9 +79,7 @@ def _are_messages(value: Any) -> bool:
 
 
 def _from_messages(found: Mapping[str, Any]) -> dict[str, Any] | None:
-    if "messages" not in found:
-        return None
-    messages = _decoded(found["messages"])
+    messages = _decoded(found.get("messages", found.get("request_body")))
     if not _are_messages(messages):
         return None
     system = _decoded(found["system"]) if "system" in found else None
@@ -142,7 +150,7 @@ def _as_text(value: Any) -> Any:
     return value if isinstance(value, str | list) or value is None else orjson.dumps(value).decode()
 
 
-# --- one attribute a field ----------------------------------------------------------------------------------------------
+# --- One attribute a field ---
 
 
 def _from_numbered(attributes: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -179,7 +187,10 @@ def _in_order(rows: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Raises LostError where a number is missing: the first may be 1, since an absent system prompt counts as 0."""
     numbers = sorted(int(n) for n in rows if n.isdecimal() and len(n) < 7)
     if numbers and (numbers[0] > 1 or numbers[-1] - numbers[0] != len(numbers) - 1):
-        raise LostError("messages are missing among this span's attributes: raise OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT")
+        raise LostError(
+            "a message is missing among this span's attributes: the instrumentation left it out, or a limit did "
+            "(OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT)"
+        )
     return [row for n in numbers if isinstance(row := rows[str(n)], dict)]
 
 

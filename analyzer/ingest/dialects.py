@@ -17,7 +17,7 @@ Absence = Literal["zero", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """What the token counts of an instrumentation mean; the head of its section in dialects.toml explains the fields."""
+    """What the token counts of an instrumentation mean; dialects.toml explains the fields."""
 
     input: Inclusion
     absent_read: Absence

@@ -30,7 +30,9 @@ def read(document: Any, data: bytes, printer: Fingerprinter, place: Place) -> It
     if spans is not None:
         yield from of_spans(spans, printer, place)
     elif isinstance(document, dict) and request_log.is_entry(document):
-        yield request_log.observed(document, printer, place)
+        call = request_log.observed(document, printer, place)
+        if call is not None:
+            yield call
     else:
         raise StrangeError(_looks(document))
 
@@ -60,7 +62,9 @@ def _listed(document: Document, data: bytes) -> Iterator[Span]:
 
 def _is_span_list(document: Document) -> bool:
     spans = items(document.get("spans"))
-    return bool(spans) and any(fits(mapping(spans[0])) for fits in (dumps.is_python, dumps.is_javascript, dumps.is_jaeger))
+    return bool(spans) and any(
+        fits(mapping(spans[0])) for fits in (dumps.is_python, dumps.is_javascript, dumps.is_jaeger)
+    )
 
 
 def _is_jaeger_export(document: Document) -> bool:

@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import orjson
-
 from prefixscope.analyzer.ingest import unpack
 
 MAX_DOCUMENT = 64 << 20  # bytes of one line, value or message: larger ones are passed over without being kept
@@ -174,21 +173,17 @@ def _message(number: int, data: bytes) -> Frame:
 
 def _lines(source: Source) -> Iterator[Frame]:
     """Every line that is not blank. A line over the limit is read past, not kept."""
-    number, pending, size = 1, [], 0
+    pending: list[bytes] = []  # the pieces of the line that is open
+    number, size = 1, 0
     for chunk in source.rest():
-        first, *others = chunk.split(b"\n")
-        size += len(first)
-        if size <= MAX_DOCUMENT:
-            pending.append(first)
-        else:
-            pending = []
-        if not others:
-            continue
-        yield from _line(number, pending, size)
-        for number, line in enumerate(others[:-1], number + 1):  # noqa: B020, PLW2901 - the count goes on
-            if line and not line.isspace():
-                yield Frame(number, line)
-        number, pending, size = number + 1, [others[-1]], len(others[-1])
+        head, *lines = chunk.split(b"\n")
+        size += len(head)
+        pending = [*pending, head] if size <= MAX_DOCUMENT else []
+        if lines:
+            yield from _line(number, pending, size)
+            for at, line in enumerate(lines[:-1], number + 1):
+                yield from _line(at, [line], len(line))
+            number, pending, size = number + len(lines), [lines[-1]], len(lines[-1])
     yield from _line(number, pending, size)
 
 

@@ -15,7 +15,7 @@ def is_observation(document: Mapping[str, Any]) -> bool:
 
 
 def export(document: Mapping[str, Any]) -> Iterator[Span]:
-    """{"trace": {…}, "observations": […]}"""
+    """The spans of {"trace": {…}, "observations": […]}."""
     trace = mapping(document.get("trace"))
     for observation in map(mapping, items(document.get("observations"))):
         yield span(observation, trace)

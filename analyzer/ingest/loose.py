@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import SplitResult, urlsplit
 
 import orjson
 
@@ -83,6 +84,14 @@ def text(value: Any) -> str:
     if isinstance(value, str):
         return value
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else ""
+
+
+def url(value: Any) -> SplitResult:
+    """A URL taken apart; one that is none has only empty parts."""
+    try:
+        return urlsplit(text(value))
+    except ValueError:  # an IPv6 address without its closing bracket
+        return urlsplit("")
 
 
 def number(value: Any) -> float | None:

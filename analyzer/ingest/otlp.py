@@ -9,6 +9,7 @@ from typing import Any
 
 from prefixscope.analyzer.ingest.loose import count, hex_id, items, mapping, moment, text
 from prefixscope.analyzer.ingest.span import Span
+from prefixscope.otel_plugin.attributes import FINGERPRINT
 
 CALL_EVENT = "gen_ai.client.inference.operation.details"
 """The log event in which GenAI instrumentations describe a whole call; its attributes are those of the span."""
@@ -28,8 +29,13 @@ def events(document: Mapping[str, Any]) -> Iterator[Span]:
     for resource, scope, raw in _leaves(document, "Logs", "logRecords"):
         record = mapping(raw)
         found = attributes(record.get("attributes"))
-        if CALL_EVENT in {_get(record, "eventName"), found.get("event.name")} or "prefixscope.fingerprint" in found:
+        if describes_call(text(_get(record, "eventName")), found):
             yield _event(record, found, resource, scope)
+
+
+def describes_call(event_name: str, found: Mapping[str, Any]) -> bool:
+    """Whether a log record of that name, with those attributes, is a whole call."""
+    return CALL_EVENT in {event_name, text(found.get("event.name"))} or FINGERPRINT in found
 
 
 def attributes(raw: Any) -> dict[str, Any]:
@@ -78,7 +84,9 @@ def _get(raw: Mapping[str, Any], name: str) -> Any:
     """``raw[name]``, or the same under its snake_case name."""
     found = raw.get(name)
     if found is None:
-        snake = _SNAKE.get(name) or _SNAKE.setdefault(name, "".join(f"_{c.lower()}" if c.isupper() else c for c in name))
+        snake = _SNAKE.get(name) or _SNAKE.setdefault(
+            name, "".join(f"_{c.lower()}" if c.isupper() else c for c in name)
+        )
         found = raw.get(snake)
     return found
 

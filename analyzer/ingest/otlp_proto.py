@@ -1,20 +1,23 @@
 """OTLP protobuf messages -> spans."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]  # protobuf ships no types
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, Status
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as ProtoSpan
-from opentelemetry.proto.trace.v1.trace_pb2 import Status
-
 from prefixscope.analyzer.ingest.loose import hex_id, moment
-from prefixscope.analyzer.ingest.otlp import CALL_EVENT
+from prefixscope.analyzer.ingest.otlp import describes_call
 from prefixscope.analyzer.ingest.span import Span
 
 FIRST_BYTE = 0x0A  # field 1, length-delimited: resource_spans or resource_logs
+
+
+_Request = TypeVar("_Request", ExportTraceServiceRequest, ExportLogsServiceRequest)
 
 
 class NotOtlpError(ValueError):
@@ -24,19 +27,33 @@ class NotOtlpError(ValueError):
 def spans(data: bytes) -> list[Span]:
     """The spans of an ExportTraceServiceRequest (TracesData on the wire is the same), or the call events of logs.
 
+    The wire format does not say which signal it is: what of another signal decodes as this one lacks its first field.
+
     Raises:
         NotOtlpError: it is neither.
     """
+    traces = _decoded(ExportTraceServiceRequest, data)
+    if traces is not None and all(len(s.trace_id) == 16 for g in traces.resource_spans for s in _of_group(g)):
+        return list(_spans(traces))
+    logs = _decoded(ExportLogsServiceRequest, data)
+    if logs is not None and all(_has_time(r) for g in logs.resource_logs for s in g.scope_logs for r in s.log_records):
+        return list(_events(logs))
+    raise NotOtlpError("not OTLP traces or logs in protobuf: the file is damaged, or holds metrics or something else")
+
+
+def _decoded(kind: type[_Request], data: bytes) -> _Request | None:
     try:
-        return list(_spans(ExportTraceServiceRequest.FromString(data)))
+        return kind.FromString(data)
     except DecodeError:
-        raise NotOtlpError("not an OTLP protobuf message: the file is damaged, or holds something else") from None
-    except _NotTracesError:
-        return list(_events(ExportLogsServiceRequest.FromString(data)))
+        return None
 
 
-class _NotTracesError(ValueError):
-    """Logs and metrics decode as traces too, with everything inside a span unknown."""
+def _of_group(group: ResourceSpans) -> Iterator[ProtoSpan]:
+    return (span for scoped in group.scope_spans for span in scoped.spans)
+
+
+def _has_time(record: LogRecord) -> bool:
+    return bool(record.time_unix_nano or record.observed_time_unix_nano)
 
 
 def _spans(request: ExportTraceServiceRequest) -> Iterator[Span]:
@@ -44,8 +61,6 @@ def _spans(request: ExportTraceServiceRequest) -> Iterator[Span]:
         resource = _attributes(group.resource.attributes)
         for scoped in group.scope_spans:
             for span in scoped.spans:
-                if len(span.trace_id) != 16:
-                    raise _NotTracesError
                 yield _span(span, resource, scoped.scope.name, scoped.scope.version)
 
 
@@ -72,7 +87,7 @@ def _events(request: ExportLogsServiceRequest) -> Iterator[Span]:
         for scoped in group.scope_logs:
             for record in scoped.log_records:
                 found = _attributes(record.attributes)
-                if CALL_EVENT in {record.event_name, found.get("event.name")} or "prefixscope.fingerprint" in found:
+                if describes_call(record.event_name, found):
                     body = _plain(record.body)
                     yield Span(
                         attributes={**body, **found} if isinstance(body, dict) else found,

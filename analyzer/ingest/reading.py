@@ -11,6 +11,7 @@ from prefixscope.analyzer.ingest.results import Observed, Place, Rejected
 from prefixscope.otel_plugin.fingerprint import Fingerprinter
 
 MAX_REJECTED = 1000  # of one file are told one by one; the rest are counted
+BUG = "prefixscope failed on this document"
 EXPECTED = "Expected OTLP (JSON or protobuf) or a request log (a JSON object a line)"
 
 
@@ -84,6 +85,8 @@ def _frame(frame: Frame, printer: Fingerprinter, place: Place, strangers: Strang
         strangers.met(place.line, str(error))
     except RecursionError:
         yield place.rejected("nested too deeply to be a call")
+    except Exception as error:  # noqa: BLE001 - a bug of ours must not end an audit of a million other calls
+        yield place.rejected(f"{BUG} ({type(error).__name__}: {error}): please report it")
 
 
 def _bounded(file: str, found: Iterable[Observed | Rejected]) -> Iterator[Observed | Rejected]:

@@ -3,45 +3,49 @@
 Field names are in request_log.toml. A log whose objects are request bodies themselves, with a time beside, works too.
 """
 
+import re
 import tomllib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Any
-from urllib.parse import urlsplit
 
 from prefixscope.analyzer.ingest.content import BODY_KEYS
-from prefixscope.analyzer.ingest.loose import count, embedded, hex_id, mapping, moment, number, text
+from prefixscope.analyzer.ingest.loose import count, embedded, hex_id, mapping, moment, number, text, url
 from prefixscope.analyzer.ingest.results import Observed, Place, Rejected
 from prefixscope.otel_plugin import providers, segments, sse
 from prefixscope.otel_plugin import usage as wire
 from prefixscope.otel_plugin.fingerprint import Fingerprinter
 from prefixscope.otel_plugin.record import CallRecord, Prompt, Usage
+from prefixscope.otel_plugin.wire import apis
 
-_NO_TIME = "a call without a time: add \"timestamp\" (ISO 8601, or seconds, ms, µs or ns since 1970 UTC)"
+_NO_TIME = 'a call without a time: add "timestamp" (ISO 8601, or seconds, ms, µs or ns since 1970 UTC)'
 _NO_BODY = "the request is not a JSON object that any known API takes: log the body as it was sent"
 
 
 def is_entry(document: Mapping[str, Any]) -> bool:
     """Whether ``document`` tells of a call: it has a request or an answer, or is a request body with a time."""
-    named = _names()
-    if any(name in document for key in ("request", "response") for name in named[key]):
+    known, keys = _table(), document.keys()
+    if not known.calls.isdisjoint(keys):
         return True
-    timed = any(name in document for name in named["started"])
-    return timed and (not BODY_KEYS.isdisjoint(document) or any(name in document for name in named["usage"]))
+    return not known.times.isdisjoint(keys) and not (known.usages | BODY_KEYS).isdisjoint(keys)
 
 
-def observed(document: Mapping[str, Any], printer: Fingerprinter, place: Place) -> Observed | Rejected:
-    """The call that ``document`` describes."""
+def observed(document: Mapping[str, Any], printer: Fingerprinter, place: Place) -> Observed | Rejected | None:
+    """The call that ``document`` describes; None if it asks for an embedding, a ranking or an image."""
     found = _fields(document)
+    body, address = _body(document, found), url(found.get("url"))
+    model = text(found.get("model")) or text(mapping(body).get("model"))
+    if apis.by_path(address.path) == "" or _table().skipped_models.search(model):
+        return None
     started = moment(found.get("started"))
     if started is None:
         return place.rejected(_NO_TIME)
-    url = urlsplit(text(found.get("url")))
-    prompt, lost = _prompt(document, found, url.path)
-    service, model = text(found.get("service")), text(found.get("model")) or (prompt.model if prompt else "")
+    prompt = _prompt(body, address.path)
+    service, model = text(found.get("service")), model or (prompt.model if prompt else "")
     api = prompt.api if prompt else ""
-    provider = _provider(found, url.hostname or "", url.path, model, api)
+    provider = _provider(found, address.hostname or "", address.path, model, api)
     record = CallRecord(
         started_ns=started,
         service=service,
@@ -49,7 +53,7 @@ def observed(document: Mapping[str, Any], printer: Fingerprinter, place: Place) 
         api=api,
         model=model,
         usage=_usage(found, provider),
-        fingerprint=printer.fingerprint(prompt, service) if prompt else None,
+        fingerprint=printer.fingerprint(prompt, service) if prompt and prompt.segments else None,
         duration_ms=_duration_ms(found, started),
         ttft_ms=number(found.get("ttft_ms")),
         status=_status(found),
@@ -63,39 +67,57 @@ def observed(document: Mapping[str, Any], printer: Fingerprinter, place: Place) 
         instrumentation="request_log",
         aborted=found.get("aborted") is True,
     )
-    return place.observed(record, lost)
+    return place.observed(record, "" if prompt or body is None else _NO_BODY)
+
+
+@dataclass(frozen=True)
+class _Table:
+    """request_log.toml as loaded."""
+
+    fields: Mapping[str, tuple[str, int]]  # field name -> (what it means, rank); rank 0 is the best
+    calls: frozenset[str]  # a document with one of these is a call
+    times: frozenset[str]
+    usages: frozenset[str]
+    skipped_models: re.Pattern[str]
 
 
 @cache
-def _names() -> dict[str, tuple[str, ...]]:
+def _table() -> _Table:
     raw = tomllib.loads((resources.files(__package__) / "request_log.toml").read_text("utf-8"))
-    return {key: tuple(names) for key, names in raw["fields"].items()}
-
-
-@cache
-def _keys() -> dict[str, tuple[str, int]]:
-    """Field name -> (what it means, rank)."""
-    return {name: (key, rank) for key, names in _names().items() for rank, name in enumerate(names)}
+    names = raw["fields"]
+    return _Table(
+        fields={name: (key, rank) for key, found in names.items() for rank, name in enumerate(found)},
+        calls=frozenset((*names["request"], *names["response"])),
+        times=frozenset(names["started"]),
+        usages=frozenset(names["usage"]),
+        skipped_models=re.compile(raw["skipped"]["models"]),
+    )
 
 
 def _fields(document: Mapping[str, Any]) -> dict[str, Any]:
-    keys, ranks, found = _keys(), {}, {}
+    fields = _table().fields
+    found: dict[str, tuple[int, Any]] = {}
     for name, value in document.items():
-        key, rank = keys.get(name, ("", 0))
-        if key and value is not None and rank < ranks.get(key, len(keys)):
-            ranks[key], found[key] = rank, value
-    return found
+        key, rank = fields.get(name, ("", 0))
+        if key and value is not None and (key not in found or rank < found[key][0]):
+            found[key] = rank, value
+    return {key: value for key, (_, value) in found.items()}
 
 
-def _prompt(document: Mapping[str, Any], found: Mapping[str, Any], path: str) -> tuple[Prompt | None, str]:
-    """The prompt, and why there is none although there is a request."""
+def _body(document: Mapping[str, Any], found: Mapping[str, Any]) -> Any:
+    """The request body: the field that holds it, or ``document`` itself; None if there is neither."""
     request = found.get("request")
-    if request is None:
-        if BODY_KEYS.isdisjoint(document):
-            return None, ""
-        request = document
-    prompt = segments.parse(request, path=path) if isinstance(request, str | dict) else None
-    return (prompt, "") if prompt and prompt.segments else (None, _NO_BODY)
+    if request is None and not BODY_KEYS.isdisjoint(document):
+        return document
+    return request if not isinstance(request, str) else embedded(request) or request
+
+
+def _prompt(body: Any, path: str) -> Prompt | None:
+    if not isinstance(body, dict):
+        return None
+    # a log of bare texts names no model, by which the shape would be told
+    bare = "model" not in body and isinstance(body.get("input"), str | list)
+    return segments.parse(body, path=path) or (segments.parse(body, api="openai.responses") if bare else None)
 
 
 def _provider(found: Mapping[str, Any], host: str, path: str, model: str, api: str) -> str:
@@ -145,7 +167,10 @@ def _status(found: Mapping[str, Any]) -> int | None:
 
 def _error(found: Mapping[str, Any]) -> str:
     """The error's type, never its message, which may quote the prompt."""
-    for source in (found, mapping(embedded(found.get("response")) if isinstance(found.get("response"), dict) else None)):
+    for source in (
+        found,
+        mapping(embedded(found.get("response")) if isinstance(found.get("response"), dict) else None),
+    ):
         error = source.get("error")
         if isinstance(error, dict):
             return next((text(error[k]) for k in ("type", "code", "status") if text(error.get(k))), "error")

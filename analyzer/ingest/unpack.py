@@ -7,6 +7,7 @@ from pathlib import Path
 import zstandard
 
 CHUNK = 1 << 20  # bytes read from disk at a time
+_MAGIC = 4  # bytes that tell the compression
 _GZIP = b"\x1f\x8b"
 ZSTD = b"\x28\xb5\x2f\xfd"
 _ZSTD_SKIPPABLE = b"\x2a\x4d\x18"  # after a first byte of 0x50 to 0x5f
@@ -27,7 +28,9 @@ def chunks(path: Path, on_bytes: Callable[[int], None]) -> Iterator[bytes]:
         OSError: the file cannot be read.
     """
     raw = _raw(path, on_bytes)
-    first = next(raw, b"")
+    first = b""
+    while len(first) < _MAGIC and (more := next(raw, b"")):  # a pipe may give less at a time
+        first += more
     stream = _rejoined(first, raw)
     if first.startswith(_GZIP):
         return _gunzip(stream)

@@ -11,7 +11,7 @@ from prefixscope.otel_plugin.wire import parts
 from prefixscope.otel_plugin.wire.facts import FACTS
 from prefixscope.otel_plugin.wire.parts import JsonObject
 
-SYSTEM_ROLES = frozenset({"system", "developer"})
+SYSTEM_ROLES = ("system", "developer")  # a tuple: a role that is no string is compared, not hashed
 _RESULT_ROLES = frozenset({"tool", "function"})
 _BEFORE: dict[str, Kind] = FACTS["message_fields"]["before"]
 _AFTER: dict[str, Kind] = FACTS["message_fields"]["after"]

@@ -46,7 +46,7 @@ def _items(value: object) -> Iterator[Segment]:
 
 
 def _item(item: object, level: Level) -> Iterator[Segment]:
-    if isinstance(item, dict) and item.get("type") in {None, "message"} and "role" in item:
+    if isinstance(item, dict) and item.get("type") in (None, "message") and "role" in item:
         yield from message(item, level)
     else:
         yield from parts.typed(item, level, "")

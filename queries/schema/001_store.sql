@@ -6,7 +6,7 @@ INSERT INTO store_version VALUES (1, NULL);
 CREATE TABLE ingests (
     ingest INTEGER NOT NULL,
     file VARCHAR NOT NULL,
-    at TIMESTAMP NOT NULL,
+    read_at TIMESTAMP NOT NULL,
     calls BIGINT NOT NULL,
     rejected BIGINT NOT NULL
 );
@@ -84,4 +84,4 @@ CREATE TABLE quarantine (
 );
 
 -- The result of the last analysis, as report.to_json writes it: what `show` and the pages read.
-CREATE TABLE analyses (at TIMESTAMP NOT NULL, report JSON NOT NULL);
+CREATE TABLE analyses (made_at TIMESTAMP NOT NULL, report JSON NOT NULL);

@@ -212,6 +212,18 @@ REPAIRS: list[tuple[str, dict[str, Any], dict[str, int], tuple[str, ...]]] = [
         ("reasoning_outside_output",),
     ),
     (
+        "more reasoning than the total has room for was not billed",
+        {
+            "prompt_tokens": 1638,
+            "completion_tokens": 16,
+            "total_tokens": 1654,
+            "prompt_tokens_details": {"cached_tokens": 1536},
+            "completion_tokens_details": {"reasoning_tokens": 18},
+        },
+        {"uncached": 102, "read": 1536, "output": 16, "reasoning": 16},
+        ("reasoning_capped",),
+    ),
+    (
         "tokens beyond anthropic's split were written by server tools for 5m",
         ANTHROPIC_SPLIT | {"cache_creation_input_tokens": 30_700},
         {"uncached": 50, "read": 100_000, "write_5m": 10_700, "write_1h": 20_000, "output": 500},

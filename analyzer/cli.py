@@ -1,0 +1,173 @@
+"""The command line. Parses, does the IO, and turns errors into one line and an exit code; heavy imports come late."""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from prefixscope.analyzer.errors import InputError, PrefixscopeError, UsageError
+
+if TYPE_CHECKING:
+    from prefixscope.analyzer.store import Ingested, Store
+
+_EXIT_CODES = "exit codes: 0 ok, 1 the gate of --fail-over, 2 wrong usage, 3 input that cannot be read"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command and returns its exit code."""
+    arguments = _parser().parse_args(argv)
+    try:
+        return int(arguments.run(arguments))
+    except PrefixscopeError as error:
+        print(f"prefixscope: {error}", file=sys.stderr)
+        return error.exit_code
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] == "prefixscope":
+            raise
+        print(f"prefixscope: {error.name} is not installed. Install prefixscope[audit] for this command.", file=sys.stderr)
+        return UsageError.exit_code
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader went away: nothing more to say
+        return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="prefixscope",
+        description="Why LLM prompts are not served from the provider's prompt cache, what it costs, what to change.",
+        epilog=_EXIT_CODES,
+    )
+    parser.add_argument("--version", action="version", version=f"prefixscope {version('prefixscope')}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    _add_audit(commands)
+    _add_show(commands)
+    return parser
+
+
+def _add_audit(commands: Any) -> None:
+    audit = commands.add_parser(
+        "audit",
+        help="read exported traces or request logs and report what the cache should have saved",
+        description="Reads exported traces and request logs (OTLP JSON or protobuf, JSON lines; also .gz and .zst; files, "
+        "folders, globs) and reports spend, cache hit rate and leaks, dearest first.",
+        epilog=_EXIT_CODES,
+    )
+    audit.add_argument("paths", nargs="*", metavar="PATH", help="files, folders or globs; none: analyse --db as it is")
+    audit.add_argument("--db", type=Path, metavar="FILE", help="keep the calls in this DuckDB file (added to what is there)")
+    audit.add_argument("--service", help="only calls of this service")
+    audit.add_argument("--since", type=_time, metavar="TIME", help="only calls from this time on (ISO 8601, UTC)")
+    audit.add_argument("--until", type=_time, metavar="TIME", help="only calls before this time (ISO 8601, UTC)")
+    audit.add_argument("--min-usd", type=float, default=0.0, metavar="USD", help="leave out findings worth less")
+    audit.add_argument(
+        "--fail-over", type=float, metavar="USD", help="exit with 1 if more than this could be saved over the data's window"
+    )
+    form = audit.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_const", dest="form", const="json", help="the report as JSON")
+    form.add_argument("--md", action="store_const", dest="form", const="md", help="the report as Markdown")
+    form.add_argument("--csv", action="store_const", dest="form", const="csv", help="the findings as CSV")
+    audit.set_defaults(run=_audit, form="text")
+
+
+def _add_show(commands: Any) -> None:
+    show = commands.add_parser(
+        "show",
+        help="one finding of a kept store: evidence, the formula with its numbers, calls to look at",
+        description="Shows one finding of the last audit on a store that was kept with --db.",
+        epilog=_EXIT_CODES,
+    )
+    show.add_argument("id", metavar="ID", help="a finding's id, or its first characters")
+    show.add_argument("--db", type=Path, required=True, metavar="FILE", help="the store")
+    show.add_argument("--json", action="store_const", dest="form", const="json", help="the finding as JSON")
+    show.set_defaults(run=_show, form="text")
+
+
+def _time(text: str) -> datetime:
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no ISO 8601 time; write 2026-11-30 or 2026-11-30T12:00") from error
+    return found.astimezone(UTC).replace(tzinfo=None) if found.tzinfo else found
+
+
+def _audit(arguments: argparse.Namespace) -> int:
+    from prefixscope.analyzer import audit, store  # noqa: PLC0415 - DuckDB and Polars, only for this command
+
+    if not arguments.paths and not arguments.db:
+        raise UsageError("name files or folders to audit, or a store with --db")
+    selection = audit.Selection(arguments.service, arguments.since, arguments.until)
+    with store.opened(arguments.db) as opened:
+        ingested = _ingest(opened, arguments.paths) if arguments.paths else None
+        report = audit.analyse(opened, selection, ingested)
+        if arguments.db:
+            opened.keep_report(report, at=_now())
+    _refuse_empty(report, arguments.paths)
+    report = audit.without_small(report, arguments.min_usd)
+    _print_report(report, arguments.form)
+    return int(arguments.fail_over is not None and report["recoverable_usd"]["high"] > arguments.fail_over)
+
+
+def _ingest(opened: "Store", names: Sequence[str]) -> "Ingested":
+    from prefixscope.analyzer import ingest  # noqa: PLC0415
+    from prefixscope.analyzer.progress import reading  # noqa: PLC0415
+    from prefixscope.otel_plugin.fingerprint import Fingerprinter  # noqa: PLC0415
+    from prefixscope.otel_plugin.keys import load_key  # noqa: PLC0415
+
+    paths = ingest.expand([Path(name) for name in names])
+    with reading(paths) as advance:
+        return opened.ingest(ingest.read(paths, Fingerprinter(load_key()), on_bytes=advance), at=_now())
+
+
+def _refuse_empty(report: Any, names: Sequence[str]) -> None:
+    """Nothing read although something was wrong is an error; a readable file without calls is not."""
+    if names and not report["calls"]["total"] and report["quarantine"]:
+        reasons = [f"{row['file']}: {row['reason']}" for row in report["quarantine"][:5]]
+        raise InputError("no call could be read.\n  " + "\n  ".join(reasons))
+
+
+def _show(arguments: argparse.Namespace) -> int:
+    from prefixscope.analyzer import store  # noqa: PLC0415
+    from prefixscope.analyzer.report import terminal  # noqa: PLC0415
+
+    with store.opened(arguments.db, read_only=True) as opened:
+        report = opened.last_report()
+    if report is None:
+        raise UsageError(f"{arguments.db} holds no audit yet. Run: prefixscope audit --db {arguments.db}")
+    found = [finding for finding in report["findings"] if finding["id"].startswith(arguments.id)]
+    if len(found) != 1:
+        known = ", ".join(finding["id"] for finding in report["findings"]) or "none"
+        raise UsageError(f"{len(found) or 'no'} findings begin with {arguments.id!r}. The last audit found: {known}")
+    if arguments.form == "json":
+        print(json.dumps(found[0], indent=2, ensure_ascii=False))
+    else:
+        terminal.detail(found[0], report, _console(sys.stdout))
+    return 0
+
+
+def _print_report(report: Any, form: str) -> None:
+    from prefixscope.analyzer.report import csv_table, markdown, terminal  # noqa: PLC0415
+
+    texts: dict[str, Callable[[Any], str]] = {
+        "json": lambda found: json.dumps(found, indent=2, ensure_ascii=False) + "\n",
+        "md": markdown.render,
+        "csv": csv_table.render,
+    }
+    if form in texts:
+        sys.stdout.write(texts[form](report))
+    else:
+        terminal.render(report, _console(sys.stdout))
+
+
+def _console(file: TextIO) -> Any:
+    from rich.console import Console  # noqa: PLC0415
+
+    # a pipe has no width of its own: tables keep theirs instead of being squeezed into 80 columns
+    return Console(file=file, highlight=False, width=None if file.isatty() else 140)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

@@ -1,0 +1,158 @@
+"""RECOMMEND: findings, each a cause in a family with its fix, its value and the evidence for it."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from prefixscope.analyzer import evidence
+from prefixscope.analyzer.causes import CAUSE_OF_FIX, Causes
+from prefixscope.analyzer.evidence import Case
+from prefixscope.analyzer.families import Families
+from prefixscope.analyzer.ragged import Bools
+from prefixscope.analyzer.replay import Outcome
+from prefixscope.analyzer.savings import BUCKETS, Change, Plan, steps
+from prefixscope.analyzer.traffic import Traffic
+
+Range = tuple[float, float]
+_EXAMPLES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A cause in a family of calls. Dollars are over the window of the data; ``saving`` is (low, high)."""
+
+    id: str
+    cause: str
+    service: str
+    provider: str
+    model: str
+    calls: int  # calls with this cause
+    family_calls: int
+    missed_tokens: int
+    confidence: str  # A: provider said so, B: usage and prompt agree, C: usage and prompt could not be compared
+    saving: Range
+    action: str  # the fix's name
+    fix: str  # the fix in one line
+    headline: str  # the evidence in one line
+    evidence: Mapping[str, Any]
+    formula: tuple[Mapping[str, Any], ...]  # bucket, tokens, usd: sum of usd = saving high
+    examples: tuple[str, ...] = field(default=())  # call ids
+
+
+def find(  # noqa: PLR0913 - the results of every stage before
+    traffic: Traffic, families: Families, base: Outcome, plan: Plan, causes: Causes, check: pl.DataFrame
+) -> list[Finding]:
+    """Findings that save money, dearest first. Savings of different findings are disjoint.
+
+    ``check`` is ``savings.achieved_rate``: how far the provider keeps what the replay predicts.
+    """
+    achieved = _rates(check)
+    found = [
+        _finding(Case(traffic, families, family, base, members, members & (causes.cause == CAUSE_OF_FIX[fix])), fix, worth)
+        for family, chosen in enumerate(plan.chosen)
+        for members in [families.of_call == family]
+        for fix, worth in _worth(chosen, plan, members, causes, traffic, achieved)
+    ]
+    return sorted((f for f in found if f.saving[1] > 0), key=lambda f: (-f.saving[1], f.id))
+
+
+def _rates(check: pl.DataFrame) -> Mapping[tuple[str, str], float]:
+    """Achieved rate by (provider, model), and by (provider, "") over all of its models."""
+    by_model = {(row["provider"], row["model"]): row["rate"] for row in check.iter_rows(named=True)}
+    weight = pl.col("predicted")
+    pooled = check.group_by("provider").agg(rate=(pl.col("rate") * weight).sum() / weight.sum())
+    return by_model | {(row["provider"], ""): row["rate"] for row in pooled.iter_rows(named=True)}
+
+
+@dataclass(frozen=True, slots=True)
+class Worth:
+    """What a fix adds to the fixes before it, over one family."""
+
+    saving: Range
+    missed_tokens: float
+    confidence: str
+    formula: tuple[Mapping[str, Any], ...]
+
+
+def _worth(  # noqa: PLR0913
+    chosen: tuple[str, ...],
+    plan: Plan,
+    members: Bools,
+    causes: Causes,
+    traffic: Traffic,
+    achieved: Mapping[tuple[str, str], float],
+) -> Iterator[tuple[str, Worth]]:
+    for fix, before, after in steps(chosen):
+        formula = _formula(plan.changes[before], plan.changes[after], members)
+        high = -sum(row["usd"] for row in formula)
+        rate, confidence = _expectation(traffic, members, achieved)
+        missed = causes.missed[members & (causes.cause == CAUSE_OF_FIX[fix])].sum()
+        yield fix, Worth((high * rate, high), float(missed), confidence, formula)
+
+
+def _formula(before: Change, after: Change, members: Bools) -> tuple[Mapping[str, Any], ...]:
+    """Tokens moved between buckets and dollars, over the family's calls."""
+    rows = [
+        {
+            "bucket": bucket,
+            "tokens": float((after.tokens[bucket] - before.tokens[bucket])[members].sum()),
+            "usd": float((after.usd[bucket] - before.usd[bucket])[members].sum()),
+        }
+        for bucket in BUCKETS
+    ]
+    return tuple(row for row in rows if abs(row["tokens"]) >= 0.5)
+
+
+def _expectation(traffic: Traffic, members: Bools, achieved: Mapping[tuple[str, str], float]) -> tuple[float, str]:
+    """The share of a predicted read that comes true in this scope, and the confidence that follows.
+
+    Where nothing was predicted in the scope so far, a cache that keeps its promises is taken at its word, and one that
+    misses at random at half of it: the recorded hit rates of implicit caches are 40 to 60 per cent.
+    """
+    first = int(np.flatnonzero(members)[0])
+    row = traffic.calls.row(first, named=True)
+    rate = achieved.get((row["provider"], row["served_model"] or row["model"]), achieved.get((row["provider"], "")))
+    if rate is not None:
+        return rate, "B" if rate >= 0.9 else "C"
+    return (1.0, "C") if traffic.cards[traffic.card[first]].deterministic else (0.5, "C")
+
+
+def _finding(case: Case, fix: str, worth: Worth) -> Finding:
+    cause = CAUSE_OF_FIX[fix]
+    row = case.traffic.calls.row(int(np.flatnonzero(case.members)[0]), named=True)
+    model = row["served_model"] or row["model"]
+    told = _TELL[fix](case)
+    return Finding(
+        id=_id(cause, row["service"], row["provider"], model, f"{case.families.anchor[case.family]:016x}"),
+        cause=cause,
+        service=row["service"],
+        provider=row["provider"],
+        model=model,
+        calls=int(case.hit.sum()),
+        family_calls=int(case.members.sum()),
+        missed_tokens=round(worth.missed_tokens),
+        confidence=worth.confidence,
+        saving=worth.saving,
+        action=fix,
+        fix=told.fix,
+        headline=told.headline,
+        evidence=told.facts,
+        formula=worth.formula,
+        examples=tuple(case.traffic.calls["call_id"].gather(np.flatnonzero(case.hit)[:_EXAMPLES])),
+    )
+
+
+_TELL: Mapping[str, Callable[[Case], evidence.Told]] = {
+    "sort_tools": evidence.of_tools,
+    "move_volatile": evidence.of_volatile,
+    "extend_ttl": evidence.of_ttl,
+}
+
+
+def _id(*parts: str) -> str:
+    """12 hex digits that stay the same from analysis to analysis."""
+    return blake2b("\0".join(parts).encode(), digest_size=6).hexdigest()

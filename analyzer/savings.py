@@ -1,0 +1,169 @@
+"""PRICE: what each fix is worth, by replaying the traffic with it.
+
+Fixes of one family overlap, so they are put on one after the other, the dearest first, and each is worth what it adds.
+Families share next to nothing, so their savings add up. No saving exceeds what the same calls cost.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+import polars as pl
+
+from prefixscope.analyzer import fixes as fixes_module
+from prefixscope.analyzer.families import Families
+from prefixscope.analyzer.ragged import Bools, Floats, Ints
+from prefixscope.analyzer.replay import Outcome, replay
+from prefixscope.analyzer.traffic import Traffic
+
+BUCKETS = ("uncached", "read", "write_5m", "write_30m", "write_1h", "write_12h")
+FixSet = frozenset[str]
+NONE: FixSet = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a set of fixes does to each call: tokens moved between buckets, and dollars saved (negative = dearer)."""
+
+    tokens: Mapping[str, Floats]  # bucket -> change in tokens
+    usd: Mapping[str, Floats]  # bucket -> change in dollars
+    saved: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The fixes that pay, family by family, in the order in which they are put on."""
+
+    outcomes: Mapping[FixSet, Outcome]
+    changes: Mapping[FixSet, Change]
+    chosen: tuple[tuple[str, ...], ...]  # family -> fixes
+
+
+def base_outcome(traffic: Traffic) -> tuple[Traffic, Outcome]:
+    """The replay as is, and the traffic with what the provider had cached before the window marked as warm."""
+    first = replay(traffic)
+    reported = traffic.calls["read"].to_numpy()
+    slack = np.maximum(traffic.per_card("granularity"), 0.02 * reported)
+    begins_warm = (reported > first.shared + slack) & (reported > first.read + slack) & traffic.known
+    if not begins_warm.any():
+        return traffic, first
+    rows = traffic.rows
+    ends = np.cumsum(rows.tokens) - np.repeat(
+        np.concatenate([np.zeros(1), np.cumsum(rows.tokens)])[rows.offsets[:-1]], np.diff(rows.offsets)
+    )
+    warm = begins_warm[rows.call] & (ends <= (reported + slack)[rows.call])
+    traffic = replace(traffic, rows=replace(rows, warm=warm))
+    return traffic, replay(traffic)
+
+
+def plan(traffic: Traffic, families: Families, base: Outcome, rates: pl.DataFrame) -> Plan:
+    """Replays every sensible combination of fixes and chooses for each family those that pay."""
+    outcomes = {NONE: base}
+    for fix_set in _combinations(_relevant(traffic, families, base)):
+        outcomes[fix_set] = replay(_apply(fix_set, traffic, families))
+    price = _prices(rates)
+    changes = {fix_set: _change(traffic, base, outcome, price) for fix_set, outcome in outcomes.items()}
+    saved = {fix_set: _by_family(change.saved, families) for fix_set, change in changes.items()}
+    chosen = tuple(tuple(_greedy({s: values[f] for s, values in saved.items()})) for f in range(len(families)))
+    return Plan(outcomes, changes, chosen)
+
+
+def achieved_rate(traffic: Traffic, base: Outcome) -> pl.DataFrame:
+    """Reported against predicted reads by provider and model: the share of what the model expects that really came.
+
+    Columns: provider, model, calls (with a prediction), predicted, reported (tokens), rate (0..1, null = no evidence).
+    """
+    frame = traffic.calls.select("provider", "usage_state", "read", model=_model()).with_columns(
+        predicted=pl.Series(base.read)
+    )
+    checked = frame.filter((pl.col("predicted") > 0) & (pl.col("usage_state") == "reported"))
+    sums = checked.group_by("provider", "model").agg(
+        calls=pl.len(),
+        predicted=pl.col("predicted").sum(),
+        reported=pl.col("read").sum(),
+        achieved=pl.min_horizontal("read", "predicted").sum(),
+    )
+    return sums.with_columns(rate=pl.col("achieved") / pl.col("predicted")).drop("achieved").sort("provider", "model")
+
+
+def _model() -> pl.Expr:
+    return pl.when(pl.col("served_model") != "").then("served_model").otherwise("model")
+
+
+def _relevant(traffic: Traffic, families: Families, base: Outcome) -> list[str]:
+    """Fixes that can change anything here."""
+    lapsed = base.shared > base.unexpired
+    longer = fixes_module.longest_ttl_ms(traffic) > traffic.ttl_ms
+    found = {
+        fixes_module.SORT_TOOLS: traffic.contents.level[traffic.prompts.segment] == 0,
+        fixes_module.MOVE_VOLATILE: fixes_module.volatile_rows(traffic, families),
+        fixes_module.EXTEND_TTL: lapsed & longer,
+    }
+    return [name for name in fixes_module.APPLY if found[name].any()]
+
+
+def _combinations(names: list[str]) -> Iterator[FixSet]:
+    for size in range(1, len(names) + 1):
+        yield from map(frozenset, combinations(names, size))
+
+
+def _apply(fix_set: FixSet, traffic: Traffic, families: Families) -> Traffic:
+    for name, fix in fixes_module.APPLY.items():
+        if name in fix_set:
+            traffic = fix(traffic, families)
+    return traffic
+
+
+def _prices(rates: pl.DataFrame) -> Mapping[str, Floats]:
+    """USD per token of each bucket and call; 0 where the call is unpriced or its usage is not known."""
+    usable = (rates["usage_state"] == "reported").to_numpy()
+    return {
+        bucket: np.where(usable, rates[f"rate_{bucket}"].cast(pl.Float64).fill_null(0.0).to_numpy(), 0.0)
+        for bucket in BUCKETS
+    }
+
+
+def _change(traffic: Traffic, base: Outcome, fixed: Outcome, price: Mapping[str, Floats]) -> Change:
+    reported = traffic.calls["read"].to_numpy()
+    rise = fixed.read - base.read
+    # what the provider read anyway cannot be gained again
+    gained = np.where(rise > 0, np.maximum(fixed.read - np.maximum(base.read, reported), 0.0), rise)
+    tokens = {"read": gained} | {name: fixed.writes[name] - base.writes[name] for name in base.writes}
+    tokens["uncached"] = -np.sum(list(tokens.values()), axis=0)
+    usd = {bucket: tokens[bucket] * price[bucket] for bucket in BUCKETS}
+    return Change(tokens, usd, saved=-np.sum(list(usd.values()), axis=0))
+
+
+def _by_family(values: Floats, families: Families) -> Floats:
+    member = families.of_call >= 0
+    return np.bincount(families.of_call[member], weights=values[member], minlength=len(families))
+
+
+def _greedy(saved: Mapping[FixSet, float]) -> Iterator[str]:
+    """Fixes in the order of what each adds to those before it, as long as it adds something."""
+    on: FixSet = NONE
+    while True:
+        options = {s: value - saved[on] for s, value in saved.items() if len(s) == len(on) + 1 and s > on}
+        best = max(options, key=lambda s: options[s], default=NONE)
+        if not best or options[best] <= 1e-9:
+            return
+        yield next(iter(best - on))
+        on = best
+
+
+def steps(chosen: Iterable[str]) -> Iterator[tuple[str, FixSet, FixSet]]:
+    """Each fix with the set before and the set after it."""
+    before = NONE
+    for name in chosen:
+        after = before | {name}
+        yield name, before, after
+        before = after
+
+
+def affected(plan_: Plan, families: Families, calls: int) -> tuple[Ints, Bools]:
+    """For each call the index of its family's full set among the outcomes, and whether there is one."""
+    sets = list(plan_.outcomes)
+    of_family = np.array([sets.index(frozenset(names)) for names in plan_.chosen] or [0], dtype=np.int64)
+    has = families.of_call >= 0
+    return np.where(has, of_family[np.maximum(families.of_call, 0)], 0), has
