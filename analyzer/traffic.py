@@ -157,7 +157,9 @@ def _level_salts(calls: pl.DataFrame, cards: tuple[RuleCard, ...], card: Ints) -
 def _level_salt(settings: str, card: RuleCard) -> list[int]:
     texts = {"tools": "", "system": "", "messages": ""}
     for pair in filter(None, settings.split(",")):
-        texts[card.invalidates.get(pair.partition("=")[0], "messages")] += pair + ","
+        level = card.invalidates.get(pair.partition("=")[0])
+        if level:  # a setting that the card does not list invalidates nothing
+            texts[level] += pair + ","
     hashes = pl.Series(list(texts.values())).hash(seed=13).to_list()
     return [value if text else 0 for value, text in zip(hashes, texts.values(), strict=True)]
 

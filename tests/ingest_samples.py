@@ -37,17 +37,12 @@ ENTRY = {
 
 def any_value(value: Any) -> dict[str, Any]:
     """A plain value as an OTLP AnyValue, as the specification's JSON writes it."""
-    if isinstance(value, bool):
-        return {"boolValue": value}
-    if isinstance(value, int):
-        return {"intValue": str(value)}
-    if isinstance(value, float):
-        return {"doubleValue": value}
     if isinstance(value, list):
         return {"arrayValue": {"values": [any_value(v) for v in value]}}
     if isinstance(value, dict):
         return {"kvlistValue": {"values": pairs(value)}}
-    return {"stringValue": str(value)}
+    name = {bool: "boolValue", int: "intValue", float: "doubleValue", str: "stringValue"}.get(type(value))
+    return {name: str(value) if name == "intValue" else value} if name else {}  # {} is null
 
 
 def pairs(attributes: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -69,7 +69,7 @@ def _is_span_list(document: Document) -> bool:
 
 def _is_jaeger_export(document: Document) -> bool:
     traces = items(document.get("data"))
-    return bool(traces) and "traceID" in mapping(traces[0])
+    return bool(traces) and {"spans", "processes"} <= mapping(traces[0]).keys()
 
 
 _SHAPES: tuple[tuple[Callable[[Document], bool], Callable[[Document, bytes], Iterable[Span]]], ...] = (

@@ -16,8 +16,11 @@ def expand(paths: Iterable[Path]) -> list[Path]:
     Raises:
         InputError: a path does not exist or a pattern matches nothing.
     """
-    found = [file for path in paths for file in _files(path)]
-    return list({file.resolve(): file for file in reversed(found)}.values())[::-1]
+    found: dict[Path, Path] = {}
+    for path in paths:
+        for file in _files(path):
+            found.setdefault(file.resolve(), file)
+    return list(found.values())
 
 
 def _files(path: Path) -> Sequence[Path]:

@@ -10,7 +10,7 @@ The layout is told by looking at the beginning of the content:
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import orjson
@@ -54,18 +54,19 @@ def frames(chunks: Iterator[bytes]) -> Iterator[Frame]:
     """
     source = Source(chunks)
     head = source.peek(HEAD)
-    if not head:
-        raise UnknownFormatError("the file is empty")
     if head.startswith(_BOM):
         source.take(len(_BOM))
         head = head[len(_BOM) :]
+    if not head.strip(_SPACE):
+        return _empty(source)
     if _is_messages(head):
         return _messages(source)
     if head[0] == _PROTO_FIRST and not _is_text(head):
         return _whole(source)
-    if head.lstrip(_SPACE)[:1] not in {b"{", b"["} and not _has_json_line(head):
+    layout = _json_layout(head)
+    if layout is None:
         raise UnknownFormatError(_unknown(head))
-    return _lines(source) if _has_json_line(head) or _is_one_long_line(head) else _values(source)
+    return layout(source)
 
 
 class Source:
@@ -74,11 +75,12 @@ class Source:
     def __init__(self, chunks: Iterator[bytes]) -> None:
         self._chunks = chunks
         self._seen = b""
+        self._broken: unpack.BrokenError | None = None  # raised once everything before the damage is taken
 
     def peek(self, size: int) -> bytes:
         """Up to ``size`` bytes from here on, less only at the end; they stay."""
         parts, have = [self._seen], len(self._seen)
-        while have < size and (chunk := next(self._chunks, b"")):
+        while have < size and (chunk := self._next()):
             parts.append(chunk)
             have += len(chunk)
         self._seen = b"".join(parts)
@@ -87,6 +89,8 @@ class Source:
     def take(self, size: int) -> bytes:
         """The next ``size`` bytes, less only at the end."""
         found = self.peek(size)
+        if len(found) < size and self._broken:
+            raise self._broken
         self._seen = self._seen[size:]
         return found
 
@@ -100,7 +104,17 @@ class Source:
         if self._seen:
             seen, self._seen = self._seen, b""
             yield seen
-        yield from self._chunks
+        while chunk := self._next():
+            yield chunk
+        if self._broken:
+            raise self._broken
+
+    def _next(self) -> bytes:
+        try:
+            return next(self._chunks, b"")
+        except unpack.BrokenError as error:
+            self._broken = error
+            return b""
 
 
 def _is_messages(head: bytes) -> bool:
@@ -114,15 +128,21 @@ def _is_text(head: bytes) -> bool:
     return head.lstrip(_SPACE)[:1] in {b"{", b"["} and b"\x00" not in head
 
 
-def _has_json_line(head: bytes) -> bool:
-    """Whether a line is a JSON document by itself. Indented lines do not count: they are parts of a document."""
-    lines = head.split(b"\n")
-    whole = lines if len(head) < HEAD else lines[:-1]
-    return any(line[:1] in {b"{", b"["} and _is_json(line) for line in whole)
+def _json_layout(head: bytes) -> Callable[[Source], Iterator[Frame]] | None:
+    """How the JSON that begins with ``head`` is laid out; None if it is no JSON."""
+    whole = head.split(b"\n") if len(head) < HEAD else head.split(b"\n")[:-1]
+    first = next((line for line in whole if line.strip(_SPACE)), b"")
+    begin = head.lstrip(_SPACE)
+    if begin[:1] == b"[" and not _is_json(first):
+        return _values if begin[1:].lstrip(_SPACE)[:1] in {b"{", b"[", b"]"} else None
+    # an indented line is part of a document, whatever it looks like
+    if any(line[:1] in {b"{", b"["} and _is_json(line) for line in whole) or _is_one_long_line(head):
+        return _lines
+    return _values if begin[:1] == b"{" else None
 
 
 def _is_one_long_line(head: bytes) -> bool:
-    """An object that goes on beyond the head. A list is not: its elements are taken one by one."""
+    """An object that goes on beyond the head."""
     begin = head.strip(_SPACE)
     return begin[:1] == b"{" and b"\n" not in begin
 
@@ -141,6 +161,13 @@ def _unknown(head: bytes) -> str:
         foreign = "a DuckDB database: give it as the store, not as input"
     seen = foreign or f"begins with {head[:24]!r}"
     return f"unknown format: {seen}. Expected OTLP (JSON or protobuf) or a request log (a JSON object a line)"
+
+
+def _empty(source: Source) -> Iterator[Frame]:
+    """Raises BrokenError if there is nothing because of damage."""
+    if any(chunk.strip(_SPACE) for chunk in source.rest()):
+        raise UnknownFormatError("unknown format: it begins with a lot of white space")
+    raise UnknownFormatError("the file is empty")
 
 
 def _whole(source: Source) -> Iterator[Frame]:
@@ -259,7 +286,7 @@ class _Splitter:
     def _close(self, end: int, mark: bytes) -> Iterator[Frame]:
         self.depth -= 1
         if self.depth == self.base:
-            yield Frame(self.line, flaw=_too_large("the value")) if self.too_large else self._value(end)
+            yield self._value(end)
             self._advance(end)
             self.too_large = False
         elif self.depth < self.base:
@@ -270,6 +297,8 @@ class _Splitter:
             self.depth = self.base = 0
 
     def _value(self, end: int) -> Frame:
+        if self.too_large or end - self.done > MAX_DOCUMENT:
+            return Frame(self.line, flaw=_too_large("the value"))
         return Frame(self.line, self.buffer[self.done : end])
 
     def _between(self, end: int) -> Iterator[Frame]:

@@ -4,7 +4,7 @@ Reads what the specification says and what exporters write instead: snake_case k
 base64, enums by name, attributes as a plain object. (protobuf's own JSON parser takes the hex ids for base64.)
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from prefixscope.analyzer.ingest.loose import count, hex_id, items, mapping, moment, text
@@ -50,19 +50,42 @@ def attributes(raw: Any) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """An OTLP AnyValue as a plain value. What is no AnyValue stays as it is."""
-    if not isinstance(value, dict) or len(value) != 1:
+    """An OTLP AnyValue as a plain value; an empty one is null. What is no AnyValue stays as it is."""
+    if not isinstance(value, dict) or len(value) > 1:
         return value
-    [(kind, content)] = value.items()
-    if kind in {"stringValue", "string_value", "boolValue", "bool_value", "doubleValue", "double_value"}:
-        return content
-    if kind in {"intValue", "int_value"}:
-        return int(content) if isinstance(content, str) and content.lstrip("-").isdecimal() else content
-    if kind in {"arrayValue", "array_value"}:
-        return [plain(v) for v in items(mapping(content).get("values"))]
-    if kind in {"kvlistValue", "kvlist_value"}:
-        return attributes(mapping(content).get("values"))
-    return None if kind in {"bytesValue", "bytes_value"} else value
+    for kind, content in value.items():
+        reader = _ANY_VALUE.get(kind)
+        return reader(content) if reader else value
+    return None
+
+
+def _same(content: Any) -> Any:
+    return content
+
+
+def _whole(content: Any) -> Any:
+    """A 64-bit integer, which the specification writes as a string."""
+    is_number = isinstance(content, str) and len(content) <= 20 and content.removeprefix("-").isdecimal()
+    return int(content) if is_number else content
+
+
+def _list(content: Any) -> list[Any]:
+    return [plain(v) for v in items(mapping(content).get("values"))]
+
+
+def _object(content: Any) -> dict[str, Any]:
+    return attributes(mapping(content).get("values"))
+
+
+_ANY_VALUE: dict[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(("stringValue", "string_value"), _same),
+    **dict.fromkeys(("intValue", "int_value"), _whole),
+    **dict.fromkeys(("doubleValue", "double_value"), _same),
+    **dict.fromkeys(("boolValue", "bool_value"), _same),
+    **dict.fromkeys(("arrayValue", "array_value"), _list),
+    **dict.fromkeys(("kvlistValue", "kvlist_value"), _object),
+    **dict.fromkeys(("bytesValue", "bytes_value"), lambda _: None),  # nothing that is read here is bytes
+}
 
 
 def _leaves(document: Mapping[str, Any], signal: str, leaf: str = "") -> Iterator[tuple[Any, Any, Any]]:

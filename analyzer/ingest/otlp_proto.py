@@ -1,7 +1,7 @@
 """OTLP protobuf messages -> spans."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]  # protobuf ships no types
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
@@ -43,7 +43,7 @@ def spans(data: bytes) -> list[Span]:
 
 def _decoded(kind: type[_Request], data: bytes) -> _Request | None:
     try:
-        return kind.FromString(data)
+        return cast("_Request", kind.FromString(data))
     except DecodeError:
         return None
 

@@ -12,7 +12,7 @@ _GZIP = b"\x1f\x8b"
 ZSTD = b"\x28\xb5\x2f\xfd"
 _ZSTD_SKIPPABLE = b"\x2a\x4d\x18"  # after a first byte of 0x50 to 0x5f
 _PIECE = 1 << 20  # decompressed bytes that gzip hands on at a time
-_ZSTD_FEED = 1024  # one KiB of zstd makes at most some 32 MiB (a block of 128 KiB takes 4 bytes), whatever it claims
+_ZSTD_FEED = 256  # bytes given to zstd at a time: they make at most 8 MiB, since 4 bytes may stand for a 128 KiB block
 _ZSTD_WINDOW = 1 << 27  # the most memory a frame may ask for; zstd's own default limit
 
 
