@@ -20,10 +20,14 @@ HEALTHY = ""
 
 @dataclass(frozen=True, slots=True)
 class Causes:
-    """Per call: the cause ("" = nothing was missed) and the tokens that could have been read but were not."""
+    """Per call: the cause ("" = nothing was missed) and the tokens that could have been read but were not.
+
+    ``claimed`` calls are those that a fix which pays makes read more; others have a cause, but nothing is promised.
+    """
 
     cause: np.ndarray[tuple[int], np.dtype[np.str_]]
     missed: Floats
+    claimed: Bools
 
 
 def explain(traffic: Traffic, families: Families, base: Outcome, plan: Plan) -> Causes:
@@ -47,13 +51,14 @@ def explain(traffic: Traffic, families: Families, base: Outcome, plan: Plan) -> 
     settle("unknown_prompt", ~traffic.known, np.zeros(len(traffic)))
     for fix, rises, potential in _proven(families, plan, reached, tolerance):
         settle(CAUSE_OF_FIX[fix], rises, potential - reported)
+    claimed = ~open_ & np.isin(cause, list(CAUSE_OF_FIX.values()))
     settle("unexplained", base.read - reported > tolerance, base.read - reported)
     settle("ttl_lapse", base.shared - np.maximum(base.unexpired, reached) > tolerance, base.shared - reached)
     settle("parallel_cold_start", base.unexpired - reached > tolerance, base.unexpired - reached)
     minimum = traffic.per_card("min_tokens")
     settle("below_minimum", (total < minimum) & (base.shared <= reached + tolerance), total)
     settle("first_seen", total - reached > np.maximum(tolerance, 0.5 * total), total - reported)
-    return Causes(cause, np.maximum(missed, 0.0))
+    return Causes(cause, np.maximum(missed, 0.0), claimed)
 
 
 def _proven(

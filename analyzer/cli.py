@@ -96,6 +96,7 @@ def _time(text: str) -> datetime:
 
 def _audit(arguments: argparse.Namespace) -> int:
     from prefixscope.analyzer import audit, store  # noqa: PLC0415 - DuckDB and Polars, only for this command
+    from prefixscope.analyzer.report import data  # noqa: PLC0415
 
     if not arguments.paths and not arguments.db:
         raise UsageError("name files or folders to audit, or a store with --db")
@@ -106,7 +107,7 @@ def _audit(arguments: argparse.Namespace) -> int:
         if arguments.db:
             opened.keep_report(report, at=_now())
     _refuse_empty(report, arguments.paths)
-    report = audit.without_small(report, arguments.min_usd)
+    report = data.without_small(report, arguments.min_usd)
     _print_report(report, arguments.form)
     return int(arguments.fail_over is not None and report["recoverable_usd"]["high"] > arguments.fail_over)
 

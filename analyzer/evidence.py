@@ -48,7 +48,8 @@ def of_volatile(case: Case) -> Told:
     some = first < len(moved)
     before = ragged.running_sums(rows.tokens, rows.offsets) - rows.tokens
     size = traffic.contents.atom_bytes[rows.atom]
-    stranded = np.bincount(rows.call, np.where(static & (np.arange(len(static)) > first[rows.call]), rows.tokens, 0))
+    behind = np.where(static & (np.arange(len(static)) > first[rows.call]), rows.tokens, 0.0)
+    stranded = ragged.group_sums(behind, rows.offsets)
     level = _place(case, first[some])
     where = {
         "segment": int(np.median(rows.block[first[some]])) + 1,

@@ -52,7 +52,7 @@ def find(  # noqa: PLR0913 - the results of every stage before
     """
     achieved = _rates(check)
     found = [
-        _finding(Case(traffic, families, family, base, members, members & (causes.cause == CAUSE_OF_FIX[fix])), fix, worth)
+        _finding(Case(traffic, families, family, base, members, members & causes.claimed & (causes.cause == CAUSE_OF_FIX[fix])), fix, worth)
         for family, chosen in enumerate(plan.chosen)
         for members in [families.of_call == family]
         for fix, worth in _worth(chosen, plan, members, causes, traffic, achieved)
@@ -90,7 +90,7 @@ def _worth(  # noqa: PLR0913
         formula = _formula(plan.changes[before], plan.changes[after], members)
         high = -sum(row["usd"] for row in formula)
         rate, confidence = _expectation(traffic, members, achieved)
-        missed = causes.missed[members & (causes.cause == CAUSE_OF_FIX[fix])].sum()
+        missed = causes.missed[members & causes.claimed & (causes.cause == CAUSE_OF_FIX[fix])].sum()
         yield fix, Worth((high * rate, high), float(missed), confidence, formula)
 
 

@@ -62,12 +62,13 @@ def replay(traffic: Traffic) -> Outcome:
     explicit = _explicit(traffic, chain, ends, cache == "explicit")
     depth, unexpired, shared = (np.where(is_automatic, a, e) for a, e in zip(automatic, explicit, strict=True))
     total = ragged.group_sums(rows.tokens, rows.offsets)
-    reached = _tokens_at(ends, rows.offsets, depth)
-    read = np.where(is_automatic, _rounded(reached, traffic), reached)
+    reached, unexpired, shared = (_tokens_at(ends, rows.offsets, d) for d in (depth, unexpired, shared))
+    read, unexpired, shared = (
+        np.where(is_automatic, _rounded(found, traffic), found) for found in (reached, unexpired, shared)
+    )
     writes = _writes(traffic, ends, reached, total)
     uncached = total - read - np.sum(list(writes.values()), axis=0)
-    reach = [_tokens_at(ends, rows.offsets, d) for d in (unexpired, shared)]
-    return Outcome(read, writes, uncached, depth, *reach)
+    return Outcome(read, writes, uncached, depth, unexpired, shared)
 
 
 def chain_ids(traffic: Traffic) -> Ids:

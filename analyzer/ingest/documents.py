@@ -12,19 +12,16 @@ from prefixscope.otel_plugin.fingerprint import Fingerprinter
 Document = Mapping[str, Any]
 
 
-class StrangeError(ValueError):
-    """No known shape. The message names the document's keys."""
-
-
-def read(document: Any, data: bytes, printer: Fingerprinter, place: Place) -> Iterator[Observed | Rejected]:
+def read(
+    document: Any, data: bytes, printer: Fingerprinter, place: Place, strange: Callable[[str], None]
+) -> Iterator[Observed | Rejected]:
     """The calls in ``document``, which was decoded from ``data``.
 
-    Raises:
-        StrangeError: it has no known shape.
+    ``strange`` is told what a document, or an element of one that is a list, looks like if it has no known shape.
     """
     if isinstance(document, list):
         for element in document:
-            yield from read(element, data, printer, place)
+            yield from read(element, data, printer, place, strange)
         return
     spans = _spans(document, data) if isinstance(document, dict) else None
     if spans is not None:
@@ -34,7 +31,7 @@ def read(document: Any, data: bytes, printer: Fingerprinter, place: Place) -> It
         if call is not None:
             yield call
     else:
-        raise StrangeError(_looks(document))
+        strange(_looks(document))
 
 
 def of_spans(spans: Iterable[Span], printer: Fingerprinter, place: Place) -> Iterator[Observed | Rejected]:

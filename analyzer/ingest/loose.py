@@ -16,6 +16,7 @@ _EARLIEST_NS = 1_262_304_000 * 10**9  # 2010: before it nobody billed tokens, so
 _LATEST_NS = 4_102_444_800 * 10**9  # 2100
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _UNITS_NS = ((1e11, 10**9), (1e14, 10**6), (1e17, 10**3), (1e20, 1))  # upper bound of s, ms, µs, ns since 1970
+_DECIMAL = re.compile(r"[0-9]+(?:\.[0-9]*)?\Z")
 _HEX = re.compile(r"(?:0x)?([0-9a-fA-F]+)\Z")
 _BASE64_LENGTH = {16: 12, 32: 24}  # hex digits -> characters of the same bytes in base64, padding included
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
@@ -118,21 +119,24 @@ def moment(value: Any) -> int | None:
 
     A time without zone is taken as UTC. Times before 2010 or after 2100 are None: their unit or clock is wrong.
     """
-    found = _iso_ns(value) if isinstance(value, str) and not _is_number(value) else _epoch_ns(value)
+    if isinstance(value, str):
+        found = _epoch_ns(_as_number(value)) if _DECIMAL.match(value) else _iso_ns(value)
+    else:
+        found = _epoch_ns(value)
     return found if found is not None and _EARLIEST_NS <= found < _LATEST_NS else None
 
 
-def _is_number(value: str) -> bool:
-    return value.replace(".", "", 1).isdecimal()
+def _as_number(value: str) -> int | float | None:
+    """An integer stays exact: 64-bit nanoseconds do not fit a float."""
+    return int(value) if len(value) <= 20 and "." not in value else number(value)
 
 
 def _epoch_ns(value: Any) -> int | None:
-    size = number(value)
+    size = value if type(value) is int else number(value)
     unit = next((ns for bound, ns in _UNITS_NS if size < bound), None) if size is not None else None
     if unit is None or size is None:
         return None
-    whole = int(value) if isinstance(value, int) or (isinstance(value, str) and value.isdecimal()) else None
-    return whole * unit if whole is not None else round(size * unit / 1000) * 1000  # a float is good to about 1 µs
+    return size * unit if isinstance(size, int) else round(size * unit / 1000) * 1000  # a float is good to about 1 µs
 
 
 def _iso_ns(value: str) -> int | None:

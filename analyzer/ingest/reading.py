@@ -1,6 +1,7 @@
 """Files -> calls: opens, decodes and reads each file, and turns whatever goes wrong into a rejection that names it."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from prefixscope.analyzer.ingest import documents, otlp_proto, unpack
@@ -75,14 +76,15 @@ def _frame(frame: Frame, printer: Fingerprinter, place: Place, strangers: Strang
         yield place.rejected(frame.flaw)
         return
     try:
+        if not frame.data:
+            return  # in protobuf an export without spans has no bytes
         if frame.data[0] == otlp_proto.FIRST_BYTE:
             yield from documents.of_spans(otlp_proto.spans(frame.data), printer, place)
         else:
-            yield from documents.read(loads(frame.data), frame.data, printer, place)
+            met = partial(strangers.met, place.line)
+            yield from documents.read(loads(frame.data), frame.data, printer, place, met)
     except (NotJsonError, otlp_proto.NotOtlpError) as error:
         yield place.rejected(str(error))
-    except documents.StrangeError as error:
-        strangers.met(place.line, str(error))
     except RecursionError:
         yield place.rejected("nested too deeply to be a call")
     except Exception as error:  # noqa: BLE001 - a bug of ours must not end an audit of a million other calls

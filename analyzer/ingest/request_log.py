@@ -21,15 +21,22 @@ from prefixscope.otel_plugin.record import CallRecord, Prompt, Usage
 from prefixscope.otel_plugin.wire import apis
 
 _NO_TIME = 'a call without a time: add "timestamp" (ISO 8601, or seconds, ms, µs or ns since 1970 UTC)'
+_NO_CALL = "neither a prompt that any known API takes, nor a model, nor usage: is this a log of model calls?"
+_PAYLOAD_STARTS = ("{", "data:", "event:")
 _NO_BODY = "the request is not a JSON object that any known API takes: log the body as it was sent"
 
 
 def is_entry(document: Mapping[str, Any]) -> bool:
     """Whether ``document`` tells of a call: it has a request or an answer, or is a request body with a time."""
     known, keys = _table(), document.keys()
-    if not known.calls.isdisjoint(keys):
+    if any(_is_payload(document.get(name)) for name in known.payloads):
         return True
     return not known.times.isdisjoint(keys) and not (known.usages | BODY_KEYS).isdisjoint(keys)
+
+
+def _is_payload(value: Any) -> bool:
+    """A JSON body or an event stream, not the "GET /" or "200" of a web server's log."""
+    return isinstance(value, dict | list) or (isinstance(value, str) and value.lstrip().startswith(_PAYLOAD_STARTS))
 
 
 def observed(document: Mapping[str, Any], printer: Fingerprinter, place: Place) -> Observed | Rejected | None:
@@ -46,13 +53,16 @@ def observed(document: Mapping[str, Any], printer: Fingerprinter, place: Place) 
     service, model = text(found.get("service")), model or (prompt.model if prompt else "")
     api = prompt.api if prompt else ""
     provider = _provider(found, address.hostname or "", address.path, model, api)
+    usage = _usage(found, provider)
+    if prompt is None and not model and usage.state == "missing":
+        return place.rejected(_NO_CALL)
     record = CallRecord(
         started_ns=started,
         service=service,
         provider=provider,
         api=api,
         model=model,
-        usage=_usage(found, provider),
+        usage=usage,
         fingerprint=printer.fingerprint(prompt, service) if prompt and prompt.segments else None,
         duration_ms=_duration_ms(found, started),
         ttft_ms=number(found.get("ttft_ms")),
@@ -75,7 +85,7 @@ class _Table:
     """request_log.toml as loaded."""
 
     fields: Mapping[str, tuple[str, int]]  # field name -> (what it means, rank); rank 0 is the best
-    calls: frozenset[str]  # a document with one of these is a call
+    payloads: frozenset[str]  # fields of requests and answers
     times: frozenset[str]
     usages: frozenset[str]
     skipped_models: re.Pattern[str]
@@ -87,7 +97,7 @@ def _table() -> _Table:
     names = raw["fields"]
     return _Table(
         fields={name: (key, rank) for key, found in names.items() for rank, name in enumerate(found)},
-        calls=frozenset((*names["request"], *names["response"])),
+        payloads=frozenset((*names["request"], *names["response"])),
         times=frozenset(names["started"]),
         usages=frozenset(names["usage"]),
         skipped_models=re.compile(raw["skipped"]["models"]),

@@ -100,8 +100,7 @@ def _formula(finding: Mapping[str, Any]) -> Table:
 
 
 def _rest(report: Mapping[str, Any]) -> RenderableType:
-    claimed = {finding["cause"] for finding in report["findings"]}
-    rest = [row for row in report["causes"] if row["cause"] not in claimed]
+    rest = [row for row in report["causes"] if not row["claimed"]]
     if not rest:
         return Text()
     table = Table(title="not claimed", title_justify="left", box=None, header_style="dim")

@@ -63,6 +63,7 @@ def caveats(report: Mapping[str, Any]) -> list[str]:
         (calls["usage_missing"], "{:,} calls came without usage: their cost is unknown, not zero"),
         (calls["usage_partial"], "{:,} calls do not say what was cached: priced as uncached, an upper bound"),
         (calls["total"] - calls["with_prompt"], "{:,} calls have no prompt to compare: no leak can be seen in them"),
+        (calls["markers_inferred"], "{:,} calls show no cache breakpoint: it was inferred from what was read and written"),
         (calls["duplicates"], "{:,} observations were of a call seen already and count once"),
         (calls["quarantined"], "{:,} lines or files could not be read"),
     ]

@@ -1,0 +1,168 @@
+"""The report as plain data, schema version 1: what every format shows and nobody computes again."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any, Final
+
+import polars as pl
+
+from prefixscope.analyzer.findings import Finding
+from prefixscope.analyzer.store import Ingested
+
+SCHEMA_VERSION: Final = 1
+WRITE_BUCKETS: Final = ("write_5m", "write_30m", "write_1h", "write_12h", "write_unknown")
+INPUT_BUCKETS: Final = ("uncached", "read", *WRITE_BUCKETS)
+NO_CHECK: Final = pl.DataFrame()
+Report = Mapping[str, Any]
+
+
+def build(
+    calls: pl.DataFrame,
+    findings: Sequence[Finding],
+    check: pl.DataFrame,
+    rejected: pl.DataFrame,
+    ingested: Ingested | None,
+) -> Report:
+    """Sums up explained and priced calls (``audit.run``) and their findings.
+
+    Keys: schema_version, window, calls, tokens, hit_rate, spend_usd, by, findings, recoverable_usd, causes,
+    model_check, unpriced_models, quarantine. Dollars are floats rounded to 1e-10, exact sums behind them.
+    """
+    window = _window(calls)
+    weeks = window["days"] / 7 if window["days"] else 1.0
+    told = [_finding(finding, weeks) for finding in findings]
+    count = _tokens(calls)
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "window": window,
+        "calls": _call_counts(calls, ingested, rejected),
+        "tokens": count,
+        "hit_rate": count["read"] / count["input"] if count["input"] else None,
+        "spend_usd": _spend(calls),
+        "by": _by(calls),
+        "findings": told,
+        "recoverable_usd": _recoverable(told),
+        "causes": _causes(calls) if calls.height else [],
+        "model_check": check.to_dicts(),
+        "unpriced_models": _unpriced(calls),
+        "quarantine": rejected.to_dicts(),
+    }
+
+
+def without_small(report: Report, usd: float) -> Report:
+    """The report without findings worth less than ``usd``; what is recoverable is the sum of those that stay."""
+    kept = [finding for finding in report["findings"] if finding["saving_usd"]["high"] >= usd]
+    return {**report, "findings": kept, "recoverable_usd": _recoverable(kept)}
+
+
+def _recoverable(findings: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    return {end: round(sum(finding["saving_usd"][end] for finding in findings), 10) for end in ("low", "high")}
+
+
+def _window(calls: pl.DataFrame) -> dict[str, Any]:
+    """First and last call; ``days`` is at least one, so that a short file is not blown up to a week of the same."""
+    if not calls.height:
+        return {"from": None, "to": None, "days": 0}
+    first, last = calls["started_at"].min(), calls["started_at"].max()
+    assert isinstance(first, datetime)
+    assert isinstance(last, datetime)
+    days = max((last - first) / timedelta(days=1), 1.0)
+    return {"from": f"{first.isoformat()}Z", "to": f"{last.isoformat()}Z", "days": round(days, 3)}
+
+
+def _tokens(calls: pl.DataFrame) -> dict[str, int]:
+    found = {name: int(calls[name].sum()) for name in ("uncached", "read", "output")}
+    return found | {
+        "input": int(calls["input_total"].sum()),
+        "write": int(calls.select(pl.sum_horizontal(WRITE_BUCKETS).sum()).item()),
+    }
+
+
+def _call_counts(calls: pl.DataFrame, ingested: Ingested | None, rejected: pl.DataFrame) -> dict[str, int]:
+    missing = calls["usage_state"] == "missing"
+    unpriced = calls["rate_uncached"].is_null()
+    return {
+        "total": calls.height,
+        "priced": int((~missing & ~unpriced).sum()),
+        "unpriced": int((~missing & unpriced).sum()),
+        "usage_missing": int(missing.sum()),
+        "usage_partial": int((calls["usage_state"] == "partial").sum()),
+        "with_prompt": int(calls["prompt_known"].sum()),
+        "markers_inferred": int(calls["marker_inferred"].sum()) if "marker_inferred" in calls.columns else 0,
+        "duplicates": ingested.duplicates if ingested else 0,
+        "quarantined": rejected.height,
+    }
+
+
+def _spend(calls: pl.DataFrame) -> dict[str, float]:
+    spent, output, without = (_usd(calls[name].sum()) for name in ("usd_input", "usd_output", "usd_without_cache"))
+    return {
+        "total": _number(spent + output),
+        "input": _number(spent),
+        "output": _number(output),
+        "input_without_cache": _number(without),
+        "net_cache_savings": _number(without - spent),
+    }
+
+
+def _by(calls: pl.DataFrame) -> list[dict[str, Any]]:
+    usd = pl.col("usd_input") + pl.col("usd_output")
+    rows = calls.group_by("service", "provider", "model").agg(
+        calls=pl.len(),
+        input=pl.col("input_total").sum(),
+        read=pl.col("read").sum(),
+        write=pl.sum_horizontal(pl.col(name).sum() for name in WRITE_BUCKETS),
+        output=pl.col("output").sum(),
+        usd=pl.when(usd.is_not_null().any()).then(usd.sum()),
+    )
+    ordered = rows.sort("usd", "service", "provider", "model", descending=[True, False, False, False], nulls_last=True)
+    return [row | {"usd": None if row["usd"] is None else _number(row["usd"])} for row in ordered.to_dicts()]
+
+
+def _causes(calls: pl.DataFrame) -> list[dict[str, Any]]:
+    """Calls, missed tokens and what reading those would have saved, by cause; ``claimed``: a finding's fix gets them."""
+    dearer = (pl.col("rate_uncached") - pl.col("rate_read")).cast(pl.Float64)
+    missed = pl.col("missed_tokens")
+    sums = (
+        calls.filter(pl.col("cause") != "")
+        .group_by("cause", "claimed")
+        .agg(calls=pl.len(), missed_tokens=missed.sum().round(), usd_at_stake=(missed * dearer).sum().round(10))
+    )
+    return sums.sort("missed_tokens", "cause", descending=[True, False]).to_dicts()
+
+
+def _unpriced(calls: pl.DataFrame) -> list[dict[str, Any]]:
+    rows = calls.filter(pl.col("rate_uncached").is_null() & (pl.col("usage_state") != "missing"))
+    counted = rows.group_by("provider", "model").agg(calls=pl.len())
+    return counted.sort("calls", "provider", "model", descending=[True, False, False]).to_dicts()
+
+
+def _finding(finding: Finding, weeks: float) -> dict[str, Any]:
+    low, high = finding.saving
+    return {
+        "id": finding.id,
+        "cause": finding.cause,
+        "service": finding.service,
+        "provider": finding.provider,
+        "model": finding.model,
+        "calls": finding.calls,
+        "family_calls": finding.family_calls,
+        "missed_tokens": finding.missed_tokens,
+        "confidence": finding.confidence,
+        "saving_usd": {"low": round(low, 10), "high": round(high, 10)},
+        "saving_usd_per_week": {"low": round(low / weeks, 10), "high": round(high / weeks, 10)},
+        "fix": {"action": finding.action, "text": finding.fix},
+        "headline": finding.headline,
+        "evidence": dict(finding.evidence),
+        "formula": [dict(row) for row in finding.formula],
+        "examples": list(finding.examples),
+    }
+
+
+def _usd(value: Any) -> Decimal:
+    return value if isinstance(value, Decimal) else Decimal(value or 0)
+
+
+def _number(value: Decimal) -> float:
+    return float(round(value, 10))
