@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 import polars as pl
+
 from prefixscope.analyzer.money import BUCKETS, PriceBook, Rates
 
 MONEY: Final = pl.Decimal(38, 15)  # USD per token; int64 tokens times this keep the scale, in Polars and in DuckDB

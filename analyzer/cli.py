@@ -7,33 +7,50 @@ import sys
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
+from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 from prefixscope.analyzer.errors import InputError, PrefixscopeError, UsageError
+from prefixscope.analyzer.report.wording import plain
 
 if TYPE_CHECKING:
     from prefixscope.analyzer.store import Ingested, Store
 
-_EXIT_CODES = "exit codes: 0 ok, 1 the gate of --fail-over, 2 wrong usage, 3 input that cannot be read"
+_EXIT_CODES = (
+    "exit codes: 0 ok, 1 the gate of --fail-over, 2 wrong usage, 3 input that cannot be read or has no such calls"
+)
+_PIPE_WIDTH = 140  # a pipe has no width of its own: tables keep theirs instead of being squeezed into 80 columns
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # names that the terminal's encoding lacks
     arguments = _parser().parse_args(argv)
     try:
         return int(arguments.run(arguments))
     except PrefixscopeError as error:
-        print(f"prefixscope: {error}", file=sys.stderr)
+        _complain(str(error))
         return error.exit_code
+    except KeyboardInterrupt:
+        _complain("interrupted; nothing was kept")
+        return 130
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] == "prefixscope":
             raise
-        print(f"prefixscope: {error.name} is not installed. Install prefixscope[audit] for this command.", file=sys.stderr)
+        _complain(f"{error.name} is not installed. For this command: pip install 'prefixscope[audit]'")
         return UsageError.exit_code
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader went away: nothing more to say
         return 0
+
+
+def _complain(message: str) -> None:
+    """One message on standard error; what it quotes from files is printable."""
+    lines = message.splitlines() or [""]
+    print("prefixscope:", "\n".join(map(plain, lines)), file=sys.stderr)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -53,18 +70,23 @@ def _add_audit(commands: Any) -> None:
     audit = commands.add_parser(
         "audit",
         help="read exported traces or request logs and report what the cache should have saved",
-        description="Reads exported traces and request logs (OTLP JSON or protobuf, JSON lines; also .gz and .zst; files, "
-        "folders, globs) and reports spend, cache hit rate and leaks, dearest first.",
+        description="Reads exported traces and request logs (OTLP JSON or protobuf, JSON lines; also .gz and .zst; "
+        "files, folders, globs) and reports spend, cache hit rate and leaks, dearest first.",
         epilog=_EXIT_CODES,
     )
     audit.add_argument("paths", nargs="*", metavar="PATH", help="files, folders or globs; none: analyse --db as it is")
-    audit.add_argument("--db", type=Path, metavar="FILE", help="keep the calls in this DuckDB file (added to what is there)")
+    audit.add_argument(
+        "--db", type=Path, metavar="FILE", help="keep the calls in this DuckDB file (added to what is there)"
+    )
     audit.add_argument("--service", help="only calls of this service")
     audit.add_argument("--since", type=_time, metavar="TIME", help="only calls from this time on (ISO 8601, UTC)")
     audit.add_argument("--until", type=_time, metavar="TIME", help="only calls before this time (ISO 8601, UTC)")
     audit.add_argument("--min-usd", type=float, default=0.0, metavar="USD", help="leave out findings worth less")
     audit.add_argument(
-        "--fail-over", type=float, metavar="USD", help="exit with 1 if more than this could be saved over the data's window"
+        "--fail-over",
+        type=float,
+        metavar="USD",
+        help="exit with 1 if more than this could be saved over the data's window",
     )
     form = audit.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_const", dest="form", const="json", help="the report as JSON")
@@ -90,7 +112,9 @@ def _time(text: str) -> datetime:
     try:
         found = datetime.fromisoformat(text)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is no ISO 8601 time; write 2026-11-30 or 2026-11-30T12:00") from error
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no ISO 8601 time; write 2026-11-30 or 2026-11-30T12:00"
+        ) from error
     return found.astimezone(UTC).replace(tzinfo=None) if found.tzinfo else found
 
 
@@ -104,9 +128,9 @@ def _audit(arguments: argparse.Namespace) -> int:
     with store.opened(arguments.db) as opened:
         ingested = _ingest(opened, arguments.paths) if arguments.paths else None
         report = audit.analyse(opened, selection, ingested)
+        _refuse_empty(report, arguments)
         if arguments.db:
             opened.keep_report(report, at=_now())
-    _refuse_empty(report, arguments.paths)
     report = data.without_small(report, arguments.min_usd)
     _print_report(report, arguments.form)
     return int(arguments.fail_over is not None and report["recoverable_usd"]["high"] > arguments.fail_over)
@@ -123,11 +147,16 @@ def _ingest(opened: "Store", names: Sequence[str]) -> "Ingested":
         return opened.ingest(ingest.read(paths, Fingerprinter(load_key()), on_bytes=advance), at=_now())
 
 
-def _refuse_empty(report: Any, names: Sequence[str]) -> None:
-    """Nothing read although something was wrong is an error; a readable file without calls is not."""
-    if names and not report["calls"]["total"] and report["quarantine"]:
+def _refuse_empty(report: Any, arguments: argparse.Namespace) -> None:
+    """Nothing read although something was wrong is an error, and so is nothing to judge; no calls is none."""
+    if report["calls"]["total"]:
+        return
+    if arguments.paths and report["quarantine"]:
         reasons = [f"{row['file']}: {row['reason']}" for row in report["quarantine"][:5]]
         raise InputError("no call could be read.\n  " + "\n  ".join(reasons))
+    if arguments.service or arguments.fail_over is not None:
+        of_service = f" of service {arguments.service!r}" if arguments.service else ""
+        raise InputError(f"no call{of_service} was found, so there is nothing to judge")
 
 
 def _show(arguments: argparse.Namespace) -> int:
@@ -143,9 +172,9 @@ def _show(arguments: argparse.Namespace) -> int:
         known = ", ".join(finding["id"] for finding in report["findings"]) or "none"
         raise UsageError(f"{len(found) or 'no'} findings begin with {arguments.id!r}. The last audit found: {known}")
     if arguments.form == "json":
-        print(json.dumps(found[0], indent=2, ensure_ascii=False))
+        print(json.dumps(found[0], indent=2))
     else:
-        terminal.detail(found[0], report, _console(sys.stdout))
+        _print_text(lambda console: terminal.detail(found[0], report, console))
     return 0
 
 
@@ -153,21 +182,24 @@ def _print_report(report: Any, form: str) -> None:
     from prefixscope.analyzer.report import csv_table, markdown, terminal  # noqa: PLC0415
 
     texts: dict[str, Callable[[Any], str]] = {
-        "json": lambda found: json.dumps(found, indent=2, ensure_ascii=False) + "\n",
+        "json": lambda found: json.dumps(found, indent=2) + "\n",
         "md": markdown.render,
         "csv": csv_table.render,
     }
     if form in texts:
         sys.stdout.write(texts[form](report))
     else:
-        terminal.render(report, _console(sys.stdout))
+        _print_text(lambda console: terminal.render(report, console))
 
 
-def _console(file: TextIO) -> Any:
+def _print_text(draw: Callable[[Any], None]) -> None:
     from rich.console import Console  # noqa: PLC0415
 
-    # a pipe has no width of its own: tables keep theirs instead of being squeezed into 80 columns
-    return Console(file=file, highlight=False, width=None if file.isatty() else 140)
+    width = None if sys.stdout.isatty() else _PIPE_WIDTH
+    console = Console(file=sys.stdout, highlight=False, emoji=False, width=width)
+    with console.capture() as drawn:
+        draw(console)
+    sys.stdout.writelines(f"{line.rstrip()}\n" for line in drawn.get().split("\n")[:-1])  # cells are padded
 
 
 def _now() -> datetime:

@@ -14,7 +14,6 @@ from prefixscope.analyzer.ragged import Bools, Ints
 from prefixscope.analyzer.replay import Outcome
 from prefixscope.analyzer.traffic import Traffic
 
-
 _UNKNOWN = "text that no pattern knows"
 
 

@@ -9,8 +9,10 @@ import numpy as np
 import polars as pl
 
 from prefixscope.analyzer import ragged
-from prefixscope.analyzer.ragged import Bools, Ids, Ints
+from prefixscope.analyzer.ragged import Bools, Floats, Ids, Ints
 from prefixscope.analyzer.traffic import Traffic, model_name, numbered
+
+_EVERYWHERE = 0.98  # of a family's calls
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,7 @@ class Opening:
     """The part of each prompt in front of the model's first answer: what a program puts into every conversation."""
 
     rows: Bools  # row -> it belongs to its call's opening
-    static: Bools  # row -> more than half of its family's calls hold it in their opening
+    static: Bools  # row -> more than half of its family's calls hold it in their opening, and it does not fray
 
 
 def opening_rows(traffic: Traffic) -> Bools:
@@ -65,20 +67,37 @@ def find(traffic: Traffic) -> Families:
 
 def opening(traffic: Traffic, families: Families) -> Opening:
     """Tells static rows of the openings from dynamic ones, family by family."""
-    rows = opening_rows(traffic)
-    in_family = rows & (families.of_call[traffic.rows.call] >= 0)
-    call, atom = _distinct_pairs(traffic.rows.call, traffic.rows.atom, in_family)
-    frame = pl.DataFrame({"family": families.of_call[call], "atom": atom})
-    number = numbered(frame)
-    holders = np.bincount(number) if len(number) else number
+    rows = traffic.rows
+    chosen = opening_rows(traffic)
+    at = np.flatnonzero(chosen & (families.of_call[rows.call] >= 0))
+    call, atom = rows.call[at], rows.atom[at]
+    family = families.of_call[call]
+    stride = int(atom.max(initial=0)) + 1
+    key, number = ragged.factorize(family * stride + atom)
+    holders = np.bincount(np.unique(number * len(traffic) + call) // len(traffic), minlength=len(key))
     size = np.bincount(families.of_call[families.of_call >= 0], minlength=len(families))
-    per_number = np.zeros(len(holders), dtype=np.bool_)
-    per_number[number] = 2 * holders[number] > size[frame["family"].to_numpy()]
-    static = np.zeros(len(rows), dtype=np.bool_)
-    at = np.flatnonzero(in_family)
-    index = _pair_index(call, atom, traffic.rows.call[at], traffic.rows.atom[at])
-    static[at] = per_number[number[index]]
-    return Opening(rows, static)
+    adjacent = np.flatnonzero((np.diff(at) == 1) & (np.diff(call) == 0))
+    firm = _firm(holders / size[key // stride], number[adjacent], number[adjacent + 1])
+    static = np.zeros(len(chosen), dtype=np.bool_)
+    static[at] = firm[number]
+    return Opening(chosen, static)
+
+
+def _firm(share: Floats, left: Ints, right: Ints) -> Bools:
+    """Which atoms are static, from the share of the family's calls that hold each and which ones stand side by side.
+
+    Text next to dynamic text is sometimes cut together with it, and then missing in a few calls. What is missing
+    somewhere and stands there cannot be counted on: it is dynamic too.
+    """
+    static = share > 0.5
+    everywhere = share >= _EVERYWHERE
+    while True:
+        frayed = np.zeros(len(share), dtype=np.bool_)
+        for here, there in ((left, right), (right, left)):
+            frayed[here[static[here] & ~everywhere[here] & ~static[there]]] = True
+        if not frayed.any():
+            return static
+        static &= ~frayed
 
 
 def _distinct_pairs(call: Ints, atom: Ints, chosen: Bools) -> tuple[Ints, Ints]:
@@ -86,12 +105,6 @@ def _distinct_pairs(call: Ints, atom: Ints, chosen: Bools) -> tuple[Ints, Ints]:
     stride = int(atom.max(initial=0)) + 1
     pairs = np.unique(call[chosen] * stride + atom[chosen])
     return pairs // stride, pairs % stride
-
-
-def _pair_index(call: Ints, atom: Ints, of_call: Ints, of_atom: Ints) -> Ints:
-    """Where each (of_call, of_atom) stands among the sorted pairs (call, atom)."""
-    stride = int(max(atom.max(initial=0), of_atom.max(initial=0))) + 1
-    return np.searchsorted(call * stride + atom, of_call * stride + of_atom)
 
 
 def _heaviest(call: Ints, weight: np.ndarray[tuple[int], np.dtype[np.float64]], calls: int) -> Ints:

@@ -91,7 +91,9 @@ def _worth(  # noqa: PLR0913
         high = -sum(row["usd"] for row in formula)
         rate, confidence = _expectation(traffic, members, achieved)
         missed = causes.missed[members & causes.claimed & (causes.cause == CAUSE_OF_FIX[fix])].sum()
-        yield fix, Worth((high * rate, high), float(missed), confidence, formula)
+        doubtful = float((plan.changes[after].doubtful - plan.changes[before].doubtful)[members].sum())
+        low = max(high - max(doubtful, 0.0), 0.0) * rate
+        yield fix, Worth((low, high), float(missed), confidence, formula)
 
 
 def _formula(before: Change, after: Change, members: Bools) -> tuple[Mapping[str, Any], ...]:

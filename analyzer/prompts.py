@@ -97,7 +97,7 @@ def rows_of(prompts: Prompts, contents: Contents, lookback_mode: Ints) -> Rows:
         position=_positions(prompts, contents, lookback_mode)[owner],
         marker_ms=marker_ms,
         answer=answer[segment][owner],
-        tokens=contents.size[source],
+        tokens=contents.atom_bytes[contents.atom[source]],
         warm=np.zeros(len(source), dtype=np.bool_),
     )
 

@@ -15,11 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from prefixscope.analyzer import ragged
-from prefixscope.analyzer.ragged import Bools, Floats, Ids, Ints
 from prefixscope.analyzer.prompts import Rows, block_ends
+from prefixscope.analyzer.ragged import Bools, Floats, Ids, Ints
 from prefixscope.analyzer.traffic import Traffic
 
 TTLS_MS = {"write_12h": 43_200_000, "write_1h": 3_600_000, "write_30m": 1_800_000, "write_5m": 300_000}
+_DOUBT, _DOUBT_TOKENS = 0.005, 8.0  # how far a position estimated from bytes may be off: a share of it, and tokens
 _ROWS_AT_ONCE = 16_000_000
 
 
@@ -28,6 +29,7 @@ class Outcome:
     """Per call: tokens read, written by TTL and processed in full, and how deep the read went."""
 
     read: Floats
+    read_at_least: Floats  # the same if token counts, which are estimates, are somewhat too high
     writes: dict[str, Floats]  # write_5m, write_30m, write_1h, write_12h
     uncached: Floats
     depth: Ints  # rows of the prompt covered by the read
@@ -68,7 +70,9 @@ def replay(traffic: Traffic) -> Outcome:
     )
     writes = _writes(traffic, ends, reached, total)
     uncached = total - read - np.sum(list(writes.values()), axis=0)
-    return Outcome(read, writes, uncached, depth, unexpired, shared)
+    sure = np.maximum(reached - np.maximum(_DOUBT * reached, _DOUBT_TOKENS), 0.0)
+    at_least = np.where(is_automatic & (traffic.per_card("granularity") > 1), _rounded(sure, traffic), read)
+    return Outcome(read, at_least, writes, uncached, depth, unexpired, shared)
 
 
 def chain_ids(traffic: Traffic) -> Ids:

@@ -29,6 +29,7 @@ class Change:
     tokens: Mapping[str, Floats]  # bucket -> change in tokens
     usd: Mapping[str, Floats]  # bucket -> change in dollars
     saved: Floats
+    doubtful: Floats  # dollars of ``saved`` that hang on the last step of a rounded read
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +133,9 @@ def _change(traffic: Traffic, base: Outcome, fixed: Outcome, price: Mapping[str,
     tokens = {"read": gained} | {name: fixed.writes[name] - base.writes[name] for name in base.writes}
     tokens["uncached"] = -np.sum(list(tokens.values()), axis=0)
     usd = {bucket: tokens[bucket] * price[bucket] for bucket in BUCKETS}
-    return Change(tokens, usd, saved=-np.sum(list(usd.values()), axis=0))
+    saved = -np.sum(list(usd.values()), axis=0)
+    at_stake = np.clip(fixed.read - fixed.read_at_least, 0.0, np.maximum(gained, 0.0))
+    return Change(tokens, usd, saved, doubtful=at_stake * np.maximum(price["uncached"] - price["read"], 0.0))
 
 
 def _by_family(values: Floats, families: Families) -> Floats:

@@ -36,7 +36,7 @@ _CONTENTS = pa.schema(
     + [(name, pa.string()) for name in ("level", "kind", "role")]
     + [("bytes", pa.int64()), ("skeleton_id", pa.uint64()), ("canonical_id", pa.uint64())]
     + [("piece_ids", pa.list_(pa.uint64())), ("piece_bytes", pa.list_(pa.int32()))]
-    + [("piece_kinds", pa.list_(pa.string()))]
+    + [("piece_kinds", pa.list_(pa.string())), ("piece_continues", pa.list_(pa.bool_()))]
 )
 
 
@@ -117,26 +117,42 @@ def opened(path: Path | None, *, read_only: bool = False) -> Iterator[Store]:
     connection = _connect(path, read_only=read_only)
     try:
         store = Store(connection)
-        _migrate(store, connection, path)
+        _migrate(store, connection, path, read_only=read_only)
         yield store
     finally:
         connection.close()
 
 
 def _connect(path: Path | None, *, read_only: bool) -> duckdb.DuckDBPyConnection:
-    if read_only and path and not path.exists():
+    if path is None:
+        return duckdb.connect(":memory:")
+    if read_only and not path.exists():
         raise StoreError(f"{path}: there is no such store. Make one with: prefixscope audit PATH... --db {path}")
+    if not _may_be_database(path):
+        raise StoreError(f"{path}: not a DuckDB file. Name another file with --db.")
     try:
-        return duckdb.connect(str(path) if path else ":memory:", read_only=read_only and path is not None)
+        return duckdb.connect(str(path), read_only=read_only)
     except duckdb.IOException as error:
-        hint = "another process has it open; close that or work on a copy" if "lock" in str(error) else str(error)
+        locked = "Could not set lock" in str(error)
+        hint = "another process has it open; close that or work on a copy" if locked else str(error)
         raise StoreError(f"{path}: cannot open the store: {hint}") from error
     except duckdb.Error as error:
         raise StoreError(f"{path}: not a prefixscope store ({error})") from error
 
 
-def _migrate(store: Store, connection: duckdb.DuckDBPyConnection, path: Path | None) -> None:
-    if not store.frame("store/tables").height:
+def _may_be_database(path: Path) -> bool:
+    """Whether ``path`` can become or is a DuckDB file. DuckDB itself would open a JSON or CSV file as a view of it."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(12)
+    except OSError:
+        return True  # DuckDB tells what is wrong with it
+    return not head or head[8:] == b"DUCK"
+
+
+def _migrate(store: Store, connection: duckdb.DuckDBPyConnection, path: Path | None, *, read_only: bool) -> None:
+    tables = store.frame("store/tables")["table_name"]
+    if tables.is_empty() and not read_only:
         connection.begin()
         store.run("schema/001_store")
         connection.commit()
@@ -179,8 +195,8 @@ class _Writer:
 
     def finish(self, at: datetime) -> None:
         self._flush()
-        for step in ("alias_wrappers", "add_known", "remove_known", "insert_single", "insert_merged"):
-            self._store.run(f"store/{step}")
+        for step in _MERGE:
+            self._store.run(step)
         rejected = [{"file": r.file, "line": r.line, "reason": r.reason} for r in self._rejected]
         self._store.insert("store/insert_quarantine", pa.Table.from_pylist(rejected, schema=_QUARANTINE))
         files = [
@@ -245,6 +261,13 @@ _FROM_USAGE = (
 _NO_PROMPT: Final[Mapping[str, Any]] = {"segments": None, "marker_at": None, "marker_ttl": None, "settings": ""} | {
     name: "" for name in ("auto_marker", "cache_mode", "cache_ttl", "cache_key", "cached_content")
 }
+_MERGE: Final = (
+    "store/alias_wrappers",
+    "store/add_known",
+    "store/remove_known",
+    "store/insert_single",
+    "store/insert_merged",
+)
 _QUARANTINE = pa.schema([("file", pa.string()), ("line", pa.int64()), ("reason", pa.string())])
 _INGESTS = pa.schema(
     [("file", pa.string()), ("read_at", pa.timestamp("us")), ("calls", pa.int64()), ("rejected", pa.int64())]
@@ -285,4 +308,5 @@ def _content_row(number: int, key: int, segment: SegmentPrint) -> dict[str, Any]
         "piece_ids": [piece.content_id for piece in segment.pieces],
         "piece_bytes": [piece.size for piece in segment.pieces],
         "piece_kinds": [piece.volatile for piece in segment.pieces],
+        "piece_continues": [piece.continues for piece in segment.pieces],
     }

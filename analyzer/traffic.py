@@ -10,8 +10,11 @@ import pyarrow as pa
 from prefixscope.analyzer import ragged
 from prefixscope.analyzer.atoms import Contents
 from prefixscope.analyzer.cards import RuleCard, card_for
-from prefixscope.analyzer.prompts import Prompts, Rows, prompts_of, rows_of, ttl_ms
+from prefixscope.analyzer.prompts import TOOLS, Prompts, Rows, prompts_of, rows_of, ttl_ms
 from prefixscope.analyzer.ragged import Bools, Floats, Ids, Ints
+
+
+_FRAME_TOKENS = 4.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +88,11 @@ def with_tokens(traffic: Traffic, tokens_per_byte: Floats) -> Traffic:
     The last block is what a call adds; so a prefix weighs the same in every call that shares it.
     """
     rows = traffic.rows
+    if not len(rows.atom):
+        return replace(traffic, tokens_per_byte=tokens_per_byte)
     call = rows.call
-    size = traffic.contents.atom_bytes[rows.atom]
-    tokens = size * tokens_per_byte[call, rows.level]
+    size = traffic.contents.atom_weight[rows.atom]
+    tokens = size * tokens_per_byte[call, rows.level] + frame_tokens(traffic)
     total = traffic.input_total
     last = rows.block == np.repeat(rows.block[np.maximum(rows.offsets[1:] - 1, 0)], np.diff(rows.offsets))
     in_last = ragged.group_sums(np.where(last, tokens, 0.0), rows.offsets)
@@ -99,6 +104,15 @@ def with_tokens(traffic: Traffic, tokens_per_byte: Floats) -> Traffic:
     reported = (traffic.calls["usage_state"] != "missing").to_numpy() & (total > 0)
     scale = np.where(reported[call], np.where(last, of_last[call], of_rest[call]), 1.0)
     return replace(traffic, rows=replace(rows, tokens=tokens * scale), tokens_per_byte=tokens_per_byte)
+
+
+def frame_tokens(traffic: Traffic) -> Floats:
+    """Tokens around each message, at its first row: OpenAI's cookbook counts three and one for the role's name.
+
+    Other providers do not say and are close.
+    """
+    rows = traffic.rows
+    return np.where((rows.head != 0) & (rows.level != TOOLS), _FRAME_TOKENS, 0.0)
 
 
 def lookback_modes(traffic: Traffic) -> Ints:

@@ -71,11 +71,16 @@ def _row(segment: SegmentPrint) -> list[Any]:
         segment.skeleton_id if segment.skeleton_id != segment.content_id else 0,
         []
         if whole
-        else [value for piece in segment.pieces for value in (piece.content_id, piece.size, piece.volatile)],
+        else [value for piece in segment.pieces for value in (piece.content_id, piece.size, _mark(piece))],
     ]
     while rest and not rest[-1]:
         rest.pop()
     return [segment.level, segment.kind, segment.role, segment.size, segment.content_id, *rest]
+
+
+def _mark(piece: Piece) -> str:
+    """Volatile kind, behind a plus sign where the piece continues the one before."""
+    return f"+{piece.volatile}" if piece.continues else piece.volatile
 
 
 def _segment(  # noqa: PLR0913, PLR0917 - one parameter a column of the row
@@ -89,7 +94,8 @@ def _segment(  # noqa: PLR0913, PLR0917 - one parameter a column of the row
     skeleton_id: int = 0,
     flat: Sequence[Any] = (),
 ) -> SegmentPrint:
-    pieces = tuple(map(Piece, flat[::3], flat[1::3], flat[2::3])) or (Piece(content_id, size),)
+    marked = zip(flat[::3], flat[1::3], flat[2::3], strict=True)
+    pieces = tuple(Piece(i, n, mark.lstrip("+"), mark.startswith("+")) for i, n, mark in marked) or (Piece(content_id, size),)
     return SegmentPrint(
         level, kind, role, size, content_id, skeleton_id or content_id, canonical_id or content_id, pieces, marker
     )

@@ -60,16 +60,15 @@ class Fingerprinter:
         self._hash: Callable[[], blake2b] = blake2b(digest_size=8, key=key[:64]).copy
         self.key_id = f"{self._id(b'prefixscope key id'):016x}"
         self._cores: Memo[str, _Core] = Memo(memory)
-        self._units: Memo[str, tuple[Piece, ...]] = Memo(memory // 4)
+        self._units: Memo[tuple[str, bool], tuple[Piece, ...]] = Memo(memory // 4)
         self._canonical: Memo[str, int] = Memo(memory // 4)
-        self._slots: Memo[Hashable, pieces.Slot] = Memo(4096)
 
-    def fingerprint(self, prompt: Prompt, slot: str = "") -> Fingerprint:
-        """The print of ``prompt``. ``slot`` names what its text is compared with to find dynamic text: the service."""
+    def fingerprint(self, prompt: Prompt) -> Fingerprint:
+        """The print of ``prompt``: a function of the prompt and the key alone."""
         return Fingerprint(
             version=VERSION,
             key_id=self.key_id,
-            segments=tuple(self._segment(s, (slot, i)) for i, s in enumerate(prompt.segments)),
+            segments=tuple(map(self._segment, prompt.segments)),
             settings={name: self.keyed(value) for name, value in prompt.settings.items()},
             auto_marker=prompt.auto_marker,
             cache_mode=prompt.cache_mode,
@@ -87,8 +86,8 @@ class Fingerprinter:
         state.update(data)
         return int.from_bytes(state.digest(), "big")
 
-    def _segment(self, segment: Segment, place: tuple[str, int]) -> SegmentPrint:
-        core = self._cores.get(segment.text) or self._new_core(segment, place)
+    def _segment(self, segment: Segment) -> SegmentPrint:
+        core = self._cores.get(segment.text) or self._new_core(segment.text)
         return SegmentPrint(
             level=segment.level,
             kind=segment.kind,
@@ -105,31 +104,21 @@ class Fingerprinter:
         known = self._canonical.get(text)
         return self._canonical.put(text, self._id(_utf8(text)), len(text)) if known is None else known
 
-    def _new_core(self, segment: Segment, place: tuple[str, int]) -> _Core:
-        text = segment.text
-        key = (*place, segment.level, segment.kind, segment.role)
-        slot = self._slots.get(key) or self._slots.put(key, pieces.Slot(), 1)
-        found = self._cut(text, slot)
+    def _new_core(self, text: str) -> _Core:
         data = _utf8(text)
         content_id = self._id(data)
+        found = tuple(piece for unit in pieces.units(text) for piece in self._unit(unit))
         core = _Core(len(data), content_id, self._skeleton(found, content_id), found)
         return self._cores.put(text, core, len(data) + 100 * len(found))
 
-    def _cut(self, text: str, slot: pieces.Slot) -> tuple[Piece, ...]:
-        found: list[Piece] = []
-        before = ""
-        text_units = list(pieces.units(text))
-        for unit in text_units:
-            known = self._units.get(unit)
-            found += self._new_unit(unit, before, slot) if known is None else known
-            before = unit
-        pieces.remember(text_units, slot)
-        return tuple(found)
-
-    def _new_unit(self, unit: str, before: str, slot: pieces.Slot) -> tuple[Piece, ...]:
-        cuts = pieces.cut_unit(unit, before, slot)
-        found = tuple(Piece(self._id(data), len(data), kind) for data, kind in ((_utf8(t), k) for t, k in cuts))
-        return self._units.put(unit, found, len(unit) + 100)
+    def _unit(self, unit: tuple[str, bool]) -> tuple[Piece, ...]:
+        known = self._units.get(unit)
+        if known is not None:
+            return known
+        text, fine = unit
+        cuts = ((_utf8(part), kind) for part, kind in pieces.cut(text, fine=fine))
+        found = tuple(Piece(self._id(data), len(data), kind, i > 0) for i, (data, kind) in enumerate(cuts))
+        return self._units.put(unit, found, len(text) + 100 * len(found))
 
     def _skeleton(self, found: tuple[Piece, ...], content_id: int) -> int:
         if not any(piece.volatile for piece in found):

@@ -90,11 +90,12 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A content-defined part of a segment; ``volatile`` names what kind of volatile span it is, or is empty."""
+    """A content-defined part of a segment."""
 
     content_id: int  # unsigned 64 bit, keyed
     size: int  # UTF-8 bytes
-    volatile: str = ""
+    volatile: str = ""  # the kind of volatile span it is; "" = none
+    continues: bool = False  # it belongs to the same line or sentence as the piece before
 
 
 @dataclass(frozen=True, slots=True)

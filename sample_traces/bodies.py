@@ -42,7 +42,7 @@ def tool_call_id(block: Block, provider: str) -> str:
     return f"toolu_{block.ref}" if provider == "anthropic" else f"call_{block.ref}"
 
 
-# --- OpenAI chat completions, and DeepSeek, which copies them ------------------------------------------------------------
+# --- OpenAI chat completions, and DeepSeek, which copies them ---------------------------------------------------------
 
 
 def _openai_request(call: Call, service: Service) -> Json:
@@ -98,7 +98,7 @@ def _openai_usage(outcome: Outcome, output: int) -> Json:
     }
 
 
-# --- Anthropic messages -------------------------------------------------------------------------------------------------
+# --- Anthropic messages -----------------------------------------------------------------------------------------------
 
 
 def _anthropic_request(call: Call, service: Service) -> Json:
@@ -148,7 +148,7 @@ def _anthropic_response(call: Call, service: Service, outcome: Outcome) -> Json:
     }
 
 
-# --- Gemini generateContent: the model stands in the URL, not in the body ------------------------------------------------
+# --- Gemini generateContent: the model stands in the URL, not in the body ---------------------------------------------
 
 
 def _google_request(call: Call, _: Service) -> Json:

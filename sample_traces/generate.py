@@ -94,11 +94,16 @@ def _write_lines(path: Path, lines: Iterable[str]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Make sample traffic with known answers.")
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent, help="folder to write to (default: this one)")
+    parser.add_argument(
+        "--out", type=Path, default=Path(__file__).parent, help="folder to write to (default: this one)"
+    )
     parser.add_argument("--seed", type=int, default=SEED, help="another seed makes fresh texts, times and ids")
     parser.add_argument("--scale", type=float, default=1.0, help="times ten days, some 2,100 calls; at most 20")
     arguments = parser.parse_args()
-    write(arguments.out, arguments.seed, arguments.scale)
+    try:
+        write(arguments.out, arguments.seed, arguments.scale)
+    except LookupError as error:
+        parser.error(str(error))
 
 
 if __name__ == "__main__":

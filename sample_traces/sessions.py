@@ -30,7 +30,9 @@ def _static(service: Service, rng: Random) -> Static:
 
 
 def _session(service: Service, static: Static, session: Arrival, source: str) -> Iterator[Call]:
-    turns = _agent(service, static, session, Random(source)) if service.tools else _chat(service, session, Random(source))
+    turns = (
+        _agent(service, static, session, Random(source)) if service.tools else _chat(service, session, Random(source))
+    )
     has_usage = Random(f"{source}/usage").random() < service.usage_rate
     messages: tuple[Block, ...] = ()
     for number, (asked, answer) in enumerate(turns):
@@ -75,7 +77,9 @@ def _agent(service: Service, static: Static, session: Arrival, rng: Random) -> I
         if number == len(session.turns_ms):
             answer = _text("assistant", texts.answer(rng, service.domain))
         yield asked, answer
-        asked = Block("tool_result", "user", (Piece(texts.rows(rng, service.domain, rng.randint(3, 6))),), ref=answer.ref)
+        asked = Block(
+            "tool_result", "user", (Piece(texts.rows(rng, service.domain, rng.randint(3, 6))),), ref=answer.ref
+        )
 
 
 def _tool_call(static: Static, rng: Random) -> Block:

@@ -1,12 +1,13 @@
 """The reference: what a provider's prompt cache does with a list of calls, one call after the other.
 
-Plain and slow on purpose, and independent of the product, whose vectorised replay must give the same figures call by call.
+Plain and slow on purpose, and independent of the product, whose vectorised replay must give the same figures call by
+call.
 
 **Entries.** A cache holds *prefixes*: the contents of a prompt from its first part up to some part, in one scope. An
-entry knows until when it lives (``expires_ms``) and from when it can be read (``available_ms``). It is *alive* for a call
-at ``t`` if ``available_ms <= t <= expires_ms``. Anthropic: the clock of an entry runs from the start of the request that
-wrote it, a read refreshes it for free, and it is readable only once the first response has begun, so that parallel cold
-requests all write (platform.claude.com, "Prompt caching", autumn 2026).
+entry knows until when it lives (``expires_ms``) and from when it can be read (``available_ms``). It is *alive* for a
+call at ``t`` if ``available_ms <= t <= expires_ms``. Anthropic: the clock of an entry runs from the start of the
+request that wrote it, a read refreshes it for free, and it is readable only once the first response has begun, so that
+parallel cold requests all write (platform.claude.com, "Prompt caching", autumn 2026).
 
 **Touch.** A call at ``t`` whose response begins at ``f`` touches a prefix with a time to live. An entry that has not
 expired keeps the later expiry and the earlier availability; otherwise there is a new one: ``t + ttl`` and ``f``. A call
@@ -25,8 +26,9 @@ rounded down to 128).
 * Written is what lies between A and the last marker behind it, each time to live for itself, the longest first: from A
   to the last 1h marker at the price of 1h, from there to the last 5m marker at the price of 5m (Anthropic's rule for
   mixed TTLs, with "A, B, C"). What lies behind the last marker is uncached.
-* Every marker's prefix is touched with the marker's TTL. Where no marker stands at A, the entry was found by looking
-  back: it is touched with the TTL of the first marker (in the order of ``markers``) whose window contains it.
+* Every marker's prefix is touched with the marker's TTL, those before A too. Where no marker stands at A, the entry was
+  found by looking back: it is touched with the TTL of the first marker (in the order of ``markers``) whose window
+  contains it.
 """
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence

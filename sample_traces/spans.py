@@ -68,11 +68,14 @@ def _spans(service: Service, call: Call, outcome: Outcome, number: int) -> Itera
     emitter = _EMITTERS[service.model.provider]
     common = _call_attributes(emitter, service, call) | _usage(service, call, outcome)
     has_root = service.name in _BEHIND_HTTP
-    yield emitter, _span(
-        f"{emitter.operation} {service.model.name}",
-        (trace, main, root if has_root else ""),
-        call,
-        common | (_content(service, call) if service.content_in_otlp else {}),
+    yield (
+        emitter,
+        _span(
+            f"{emitter.operation} {service.model.name}",
+            (trace, main, root if has_root else ""),
+            call,
+            common | (_content(service, call) if service.content_in_otlp else {}),
+        ),
     )
     if has_root:
         route = {"http.request.method": "POST", "http.route": "/chat", "http.response.status_code": 200}
@@ -127,7 +130,9 @@ def _usage(service: Service, call: Call, outcome: Outcome) -> Json:
 
 def _ttl_split(outcome: Outcome) -> Json:
     """The vendor's SDK records zeros, and the writes by TTL."""
-    split = {f"anthropic.usage.cache_creation.ephemeral_{t}_input_tokens": outcome.writes.get(TTL_MS[t], 0) for t in TTL_MS}
+    split = {
+        f"anthropic.usage.cache_creation.ephemeral_{t}_input_tokens": outcome.writes.get(TTL_MS[t], 0) for t in TTL_MS
+    }
     totals = {"cache_read": outcome.read, "cache_write": sum(outcome.writes.values())}
     return split | {f"gen_ai.usage.{name}.input_tokens": count for name, count in totals.items()}
 

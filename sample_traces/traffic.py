@@ -26,8 +26,8 @@ class Block:
     """One tool, the system prompt, or one message.
 
     A ``tool``'s text is its definition as JSON, a ``tool_call``'s the arguments as JSON (``name`` is the tool's), a
-    ``tool_result``'s what came back; ``ref`` is the tool call's id. ``ttl`` is "5m" or "1h" where a marker stands behind
-    the block.
+    ``tool_result``'s what came back; ``ref`` is the tool call's id. ``ttl`` is "5m" or "1h" where a marker stands
+    behind the block.
     """
 
     kind: Literal["tool", "system", "text", "tool_call", "tool_result"]

@@ -7,12 +7,12 @@ from datetime import datetime, timedelta
 import numpy as np
 import polars as pl
 import pyarrow as pa
-from simulator import Rules, SimCall
 
 from prefixscope.analyzer import traffic as traffic_module
 from prefixscope.analyzer.atoms import contents_of
 from prefixscope.analyzer.cards import RuleCard
 from prefixscope.analyzer.traffic import Traffic
+from simulator import Rules, SimCall
 
 _START = datetime(2026, 11, 1)  # noqa: DTZ001 - the store keeps UTC without a zone
 
@@ -101,5 +101,6 @@ def _contents(contents: dict[tuple[tuple[int, int], ...], int]) -> pa.Table:
             "piece_ids": pa.array([[piece for piece, _ in block] for block in blocks], pa.list_(pa.uint64())),
             "piece_bytes": pa.array([[size for _, size in block] for block in blocks], pa.list_(pa.int32())),
             "piece_kinds": pa.array([[""] * len(block) for block in blocks], pa.list_(pa.string())),
+            "piece_continues": pa.array([[False] * len(block) for block in blocks], pa.list_(pa.bool_())),
         }
     )

@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import yaml
+
 from prefixscope.otel_plugin import eventstream, sse
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"

@@ -115,7 +115,7 @@ def _print(
     prompt = segments.parse(request.body, api=_REBUILT_API if request.rebuilt else "") if request else None
     if request is None or prompt is None or not prompt.segments:
         return "", None, ""
-    return "" if request.rebuilt else prompt.api, printer.fingerprint(prompt, service), ""
+    return "" if request.rebuilt else prompt.api, printer.fingerprint(prompt), ""
 
 
 def _ttft_ms(span: Span, found: Mapping[str, Any], start_ns: int) -> float | None:

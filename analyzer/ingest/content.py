@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import orjson
+
 from prefixscope.analyzer.ingest import dialects
 from prefixscope.analyzer.ingest.loose import embedded, items, mapping, text
 from prefixscope.analyzer.ingest.span import Span

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import orjson
+
 from prefixscope.analyzer.ingest import unpack
 
 MAX_DOCUMENT = 64 << 20  # bytes of one line, value or message: larger ones are passed over without being kept

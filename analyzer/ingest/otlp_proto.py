@@ -10,6 +10,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, Status
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as ProtoSpan
+
 from prefixscope.analyzer.ingest.loose import hex_id, moment
 from prefixscope.analyzer.ingest.otlp import describes_call
 from prefixscope.analyzer.ingest.span import Span

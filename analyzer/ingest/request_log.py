@@ -63,7 +63,7 @@ def observed(document: Mapping[str, Any], printer: Fingerprinter, place: Place) 
         api=api,
         model=model,
         usage=usage,
-        fingerprint=printer.fingerprint(prompt, service) if prompt and prompt.segments else None,
+        fingerprint=printer.fingerprint(prompt) if prompt and prompt.segments else None,
         duration_ms=_duration_ms(found, started),
         ttft_ms=number(found.get("ttft_ms")),
         status=_status(found),

@@ -5,10 +5,13 @@ import io
 from collections.abc import Mapping
 from typing import Any
 
+from prefixscope.analyzer.report.wording import clean
+
 COLUMNS = (
     *("id", "cause", "service", "provider", "model", "calls", "missed_tokens", "confidence"),
     *("saving_usd_low", "saving_usd_high", "saving_usd_per_week_low", "saving_usd_per_week_high", "headline", "fix"),
 )
+_STARTS_FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")  # noqa: RUF001 - spreadsheets take the wide ones as well
 
 
 def render(report: Mapping[str, Any]) -> str:
@@ -16,7 +19,7 @@ def render(report: Mapping[str, Any]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS)
-    writer.writerows([_safe(value) for value in _row(finding)] for finding in report["findings"])
+    writer.writerows([_safe(value) for value in _row(finding)] for finding in clean(report["findings"]))
     return out.getvalue()
 
 
@@ -27,4 +30,4 @@ def _row(finding: Mapping[str, Any]) -> list[Any]:
 
 def _safe(value: Any) -> Any:
     """A text that a spreadsheet would run as a formula gets an apostrophe in front."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
+    return f"'{value}" if isinstance(value, str) and value.lstrip().startswith(_STARTS_FORMULA) else value

@@ -38,7 +38,7 @@ def build(
         "window": window,
         "calls": _call_counts(calls, ingested, rejected),
         "tokens": count,
-        "hit_rate": count["read"] / count["input"] if count["input"] else None,
+        "hit_rate": _hit_rate(calls),
         "spend_usd": _spend(calls),
         "by": _by(calls),
         "findings": told,
@@ -77,6 +77,13 @@ def _tokens(calls: pl.DataFrame) -> dict[str, int]:
         "input": int(calls["input_total"].sum()),
         "write": int(calls.select(pl.sum_horizontal(WRITE_BUCKETS).sum()).item()),
     }
+
+
+def _hit_rate(calls: pl.DataFrame) -> float | None:
+    """Tokens read over input tokens, of the calls that say how much was read; None where none does."""
+    known = calls.filter(pl.col("usage_state") == "reported")
+    total = int(known["input_total"].sum())
+    return int(known["read"].sum()) / total if total else None
 
 
 def _call_counts(calls: pl.DataFrame, ingested: Ingested | None, rejected: pl.DataFrame) -> dict[str, int]:
@@ -121,7 +128,7 @@ def _by(calls: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def _causes(calls: pl.DataFrame) -> list[dict[str, Any]]:
-    """Calls, missed tokens and what reading those would have saved, by cause; ``claimed``: a finding's fix gets them."""
+    """Calls, missed tokens and what reading those would have saved, by cause; ``claimed``: a finding gets them."""
     dearer = (pl.col("rate_uncached") - pl.col("rate_read")).cast(pl.Float64)
     missed = pl.col("missed_tokens")
     sums = (

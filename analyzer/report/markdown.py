@@ -1,18 +1,23 @@
 """The report as Markdown. Names from traces are put into code spans, where nothing of theirs is interpreted."""
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from prefixscope.analyzer.report import wording
-from prefixscope.analyzer.report.wording import share, tokens, usd, usd_range
+from prefixscope.analyzer.report.wording import hit_rate, missed, tokens, usd, usd_range
+
+_MOST_REASONS = 20
+_ACTIVE = re.compile(r"[\\`*\[\]<>|~&@]|://")
 
 
 def render(report: Mapping[str, Any]) -> str:
     """The whole report, ending in a newline."""
+    report = wording.clean(report)
     parts = ["# Prompt cache audit", wording.headline(report)]
     if report["calls"]["total"]:
-        parts += [_by(report), *map(_finding, report["findings"]), _rest(report)]
-    parts += ["\n".join(f"* {line}" for line in wording.caveats(report))]
+        parts += [_by(report), *map(_finding, report["findings"]), _causes(report)]
+    parts += ["\n".join(f"* {_text(line)}" for line in wording.caveats(report)), _quarantine(report)]
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
@@ -21,42 +26,57 @@ def _by(report: Mapping[str, Any]) -> str:
     rows = [
         (
             _code(row["service"]),
-            _code(row["model"]),
+            _code(wording.model(row)),
             *(tokens(row[name]) for name in ("calls", "input", "read", "write")),
-            share(row["read"] / row["input"] if row["input"] else None),
+            hit_rate(row),
             tokens(row["output"]),
             usd(row["usd"]),
         )
         for row in report["by"]
     ]
-    return _table(head, rows)
+    return _table(head, rows, numbers_from=2)
 
 
 def _finding(finding: Mapping[str, Any]) -> str:
     return (
         f"## {usd_range(finding['saving_usd'])}: {finding['cause']} in {_code(finding['service'])}\n\n"
-        f"{finding['headline']}.\n\n"
-        f"**Fix.** {finding['fix']['text']}\n\n"
-        f"{usd_range(finding['saving_usd_per_week'])} a week; {tokens(finding['calls'])} calls of "
+        f"{_text(finding['headline'])}.\n\n"
+        f"**Fix.** {_text(finding['fix']['text'])}\n\n"
+        f"{usd_range(finding['saving_usd_per_week'])} a week; {wording.counted(finding['calls'], 'call')} of "
         f"{_code(finding['model'])}; confidence {finding['confidence']}; id {_code(finding['id'])}"
     )
 
 
-def _rest(report: Mapping[str, Any]) -> str:
+def _causes(report: Mapping[str, Any]) -> str:
     rows = [
-        (row["cause"], tokens(row["calls"]), tokens(row["missed_tokens"]), wording.CAUSES.get(row["cause"], ""))
+        (
+            row["cause"],
+            "yes" if row["claimed"] else "no",
+            tokens(row["calls"]),
+            missed(row),
+            wording.CAUSES.get(row["cause"], ""),
+        )
         for row in report["causes"]
     ]
-    return _table(("cause", "calls", "missed tokens", "meaning"), rows) if rows else ""
+    return _table(("cause", "claimed", "calls", "missed tokens", "meaning"), rows, numbers_from=2) if rows else ""
 
 
-def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    columns = list(head)
-    lines = [columns, ["---"] * len(columns), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+def _quarantine(report: Mapping[str, Any]) -> str:
+    rows = [(_code(row["file"]), str(row["line"] or ""), _code(row["reason"])) for row in report["quarantine"]]
+    return _table(("file", "line", "reason"), rows[:_MOST_REASONS], numbers_from=3) if rows else ""
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]], *, numbers_from: int) -> str:
+    rules = ["---" if at < numbers_from or name == "meaning" else "---:" for at, name in enumerate(head)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in (head, rules, *rows))
 
 
 def _code(name: str) -> str:
     """A code span that a table cell can hold and nothing can break out of."""
-    clean = " ".join(name.split()).replace("|", "\\|").replace("`", "'")
-    return f"`{clean}`" if clean else ""
+    shown = name.replace("|", "\\|").replace("`", "'").strip()
+    return f"`{shown}`" if shown else ""
+
+
+def _text(text: str) -> str:
+    """Running text in which nothing that came from outside is interpreted."""
+    return _ACTIVE.sub(lambda found: f"\\{found[0]}", text)

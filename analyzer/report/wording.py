@@ -14,15 +14,39 @@ CAUSES = {
     "parallel_cold_start": "sent before the first response with the same prefix had begun",
     "unexplained": "the prefix should have been alive and was not read",
 }
+CONFIDENCE = {
+    "A": "the provider itself said so",
+    "B": "where the replay predicts a read, this provider reported it at least nine times in ten",
+    "C": "usage bears the replay out in part, or could not be compared with it",
+}
+_LONGEST = 500  # characters of a text from outside
 
 
-def usd(amount: float | None, *, cents: int = 2) -> str:
-    """Dollars; small amounts keep enough digits to be told from nothing."""
+def plain(text: str) -> str:
+    """A text from outside as one line of printable characters: no terminal escape, line break or bidi override."""
+    shown = "".join(c if c.isprintable() else " " if c.isspace() else "\ufffd" for c in text[: _LONGEST + 1])
+    return shown if len(shown) <= _LONGEST else f"{shown[: _LONGEST - 1]}…"
+
+
+def clean(value: Any) -> Any:
+    """Report data with every text, keys too, made ``plain``: what a renderer starts from."""
+    if isinstance(value, str):
+        return plain(value)
+    if isinstance(value, Mapping):
+        return {clean(name): clean(inner) for name, inner in value.items()}
+    return [clean(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def usd(amount: float | None) -> str:
+    """Dollars and cents; less than a cent keeps enough digits to be told from nothing.
+
+    >>> usd(1234.5), usd(-0.5), usd(0.00123), usd(0), usd(None)
+    ('$1,234.50', '-$0.50', '$0.0012', '$0.00', 'unpriced')
+    """
     if amount is None:
         return "unpriced"
-    if 0 < abs(amount) < 10**-cents:
-        return f"${amount:.4g}"
-    return f"${amount:,.{cents}f}"
+    sign, size = "-" if amount < 0 else "", abs(amount)
+    return f"{sign}${size:.2g}" if 0 < size < 0.01 else f"{sign}${size:,.2f}"
 
 
 def usd_range(ends: Mapping[str, float]) -> str:
@@ -39,32 +63,52 @@ def tokens(count: float) -> str:
     return f"{count:,.0f}"
 
 
+def missed(cause: Mapping[str, Any]) -> str:
+    """Missed tokens of a row of ``causes``; where the trace does not say, they are not nothing."""
+    return "unknown" if cause["cause"].startswith("unknown_") else tokens(cause["missed_tokens"])
+
+
+def hit_rate(row: Mapping[str, Any]) -> str:
+    """Share of a row's input tokens that were read from cache."""
+    return share(row["read"] / row["input"] if row["input"] else None)
+
+
+def model(row: Mapping[str, Any]) -> str:
+    """``provider/model``, or the model alone where nobody knows the provider."""
+    return f"{row['provider']}/{row['model']}" if row["provider"] else str(row["model"])
+
+
 def headline(report: Mapping[str, Any]) -> str:
     """The whole report in one sentence or two."""
-    if not report["calls"]["total"]:
+    calls = report["calls"]
+    if not calls["total"]:
         return "No calls were found."
-    spend, window = report["spend_usd"], report["window"]
-    findings = report["findings"]
+    spent = usd(report["spend_usd"]["total"]) if calls["priced"] else "an unknown amount"
     first = (
-        f"{report['calls']['total']:,} calls in {window['days']:g} days cost {usd(spend['total'])}; "
-        f"{share(report['hit_rate'])} of the prompt tokens were read from cache."
+        f"{counted(calls['total'], 'call')} in {report['window']['days']:.1f} days cost {spent}; "
+        f"{share(report['hit_rate'])} of their prompt tokens were read from cache."
     )
-    if not findings:
+    if not report["findings"]:
         return f"{first} No leak was found."
-    leaks = "1 leak" if len(findings) == 1 else f"{len(findings)} leaks"
-    return f"{first} {leaks}: {usd_range(report['recoverable_usd'])} recoverable."
+    return f"{first} {counted(len(report['findings']), 'leak')}: {usd_range(report['recoverable_usd'])} recoverable."
+
+
+def counted(number: int, noun: str) -> str:
+    """``1 call``, ``2,119 calls``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def caveats(report: Mapping[str, Any]) -> list[str]:
     """What a reader must know before trusting the figures; empty when there is nothing."""
     calls = report["calls"]
+    unpriced = ", ".join(f"{model(row)} ({row['calls']:,})" for row in report["unpriced_models"][:5])
     found = [
-        (calls["unpriced"], "{:,} calls have no known price and are in no dollar figure"),
-        (calls["usage_missing"], "{:,} calls came without usage: their cost is unknown, not zero"),
-        (calls["usage_partial"], "{:,} calls do not say what was cached: priced as uncached, an upper bound"),
-        (calls["total"] - calls["with_prompt"], "{:,} calls have no prompt to compare: no leak can be seen in them"),
-        (calls["markers_inferred"], "{:,} calls show no cache breakpoint: it was inferred from what was read and written"),
-        (calls["duplicates"], "{:,} observations were of a call seen already and count once"),
-        (calls["quarantined"], "{:,} lines or files could not be read"),
+        (calls["unpriced"], "call", f" without a known price, in no dollar figure: {unpriced}"),
+        (calls["usage_missing"], "call", " without usage: what they cost is unknown, not zero"),
+        (calls["usage_partial"], "call", " without cache counts: priced as uncached, an upper bound"),
+        (calls["total"] - calls["with_prompt"], "call", " without a prompt to compare: no leak can be seen in them"),
+        (calls["markers_inferred"], "call", " without a cache breakpoint in the trace: inferred from reads and writes"),
+        (calls["duplicates"], "observation", " of calls that were known already: each call counts once"),
+        (calls["quarantined"], "rejection", ": lines or files that could not be read"),
     ]
-    return [text.format(count) for count, text in found if count]
+    return [f"{counted(number, noun)}{text}" for number, noun, text in found if number]

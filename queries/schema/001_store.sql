@@ -1,5 +1,5 @@
 -- Purpose: the store, version 1. Times are UTC TIMESTAMP (microseconds), token counts are whole tokens.
--- Grain: calls one row a call; contents one row a distinct segment; quarantine one row a rejected line.
+-- Grain: calls one row a call; contents one row a distinct segment; quarantine one row a rejected line. Parameters: none.
 CREATE TABLE store_version (version INTEGER NOT NULL, key_id VARCHAR);
 INSERT INTO store_version VALUES (1, NULL);
 
@@ -74,7 +74,8 @@ CREATE TABLE contents (
     canonical_id UBIGINT NOT NULL,
     piece_ids UBIGINT[] NOT NULL,
     piece_bytes INTEGER[] NOT NULL,
-    piece_kinds VARCHAR[] NOT NULL
+    piece_kinds VARCHAR[] NOT NULL,
+    piece_continues BOOLEAN[] NOT NULL
 );
 
 CREATE TABLE quarantine (
@@ -83,5 +84,5 @@ CREATE TABLE quarantine (
     reason VARCHAR NOT NULL
 );
 
--- The result of the last analysis, as report.to_json writes it: what `show` and the pages read.
+-- Reports as JSON, schema version inside: the last one is what `show` reads.
 CREATE TABLE analyses (made_at TIMESTAMP NOT NULL, report JSON NOT NULL);

@@ -1,4 +1,5 @@
 -- Purpose: keeps rejected lines (`incoming_rows`), each once however often its file is read.
+-- Parameters: none.
 INSERT INTO quarantine BY NAME
 SELECT file, line, reason FROM incoming_rows
 EXCEPT

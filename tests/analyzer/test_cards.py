@@ -6,6 +6,7 @@ from datetime import date, timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from prefixscope.analyzer import cards
 from prefixscope.analyzer.cards import RuleBook, card_for
 from prefixscope.analyzer.model_names import bare_name

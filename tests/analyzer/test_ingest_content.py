@@ -4,8 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-import ingest_samples as samples
 import pytest
+
+import ingest_samples as samples
 from prefixscope.otel_plugin import attributes as ours
 from prefixscope.otel_plugin import segments
 from prefixscope.otel_plugin.fingerprint import Fingerprinter

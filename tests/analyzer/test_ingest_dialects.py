@@ -4,10 +4,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-import ingest_samples as samples
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+import ingest_samples as samples
 from prefixscope.analyzer.ingest import buckets, dialects
 from prefixscope.analyzer.ingest.span import Span
 from prefixscope.otel_plugin.record import Usage

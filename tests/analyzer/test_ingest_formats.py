@@ -9,12 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import ingest_samples as samples
 import pytest
 import zstandard
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyValue, KeyValueList
+
+import ingest_samples as samples
 from prefixscope.analyzer.errors import InputError
 from prefixscope.analyzer.ingest import expand, read
 from prefixscope.otel_plugin.fingerprint import Fingerprinter

@@ -8,11 +8,12 @@ import tracemalloc
 from pathlib import Path
 from typing import Any
 
-import ingest_samples as samples
 import pytest
 import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+import ingest_samples as samples
 from prefixscope.analyzer.ingest import Observed, framing, read, reading
 from prefixscope.analyzer.ingest.documents import read as read_document
 from prefixscope.analyzer.ingest.results import Place, Rejected

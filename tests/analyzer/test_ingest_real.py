@@ -5,6 +5,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+
 from prefixscope.analyzer.ingest import Observed, Rejected, read, reading
 from prefixscope.otel_plugin.fingerprint import Fingerprinter
 

@@ -4,8 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-import ingest_samples as samples
 import pytest
+
+import ingest_samples as samples
 from prefixscope.analyzer.ingest.loose import hex_id, moment
 from prefixscope.otel_plugin.record import Usage
 

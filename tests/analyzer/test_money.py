@@ -9,6 +9,7 @@ from genai_prices import Usage as ListUsage
 from genai_prices import calc_price
 from hypothesis import given
 from hypothesis import strategies as st
+
 from prefixscope.analyzer import price_overlay
 from prefixscope.analyzer.money import BUCKETS, PriceBook
 from prefixscope.otel_plugin.record import Usage

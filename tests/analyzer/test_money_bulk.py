@@ -9,6 +9,7 @@ import duckdb
 import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from prefixscope.analyzer.call_rates import MONEY, RATE_COLUMNS, cost, rate_calls
 from prefixscope.analyzer.money import BUCKETS, PriceBook
 

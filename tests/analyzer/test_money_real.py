@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from prefixscope.analyzer.money import PriceBook
 from prefixscope.otel_plugin.record import Usage
 from prefixscope.otel_plugin.usage import from_usage

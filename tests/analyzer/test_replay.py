@@ -1,14 +1,14 @@
 """The vectorised replay gives what the sequential simulator gives, call by call."""
 
-import abstract_traffic
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from simulator import Marker, Part, Rules, SimCall, simulate
 
+import abstract_traffic
 from prefixscope.analyzer import replay as replay_module
 from prefixscope.analyzer.replay import TTLS_MS, replay
+from simulator import Marker, Part, Rules, SimCall, simulate
 
 _TTLS = st.sampled_from([300_000, 3_600_000])
 

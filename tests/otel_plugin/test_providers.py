@@ -6,6 +6,7 @@ from importlib.resources import files
 from typing import Any
 
 import pytest
+
 from prefixscope.otel_plugin import providers
 
 FACTS = tomllib.loads(files("prefixscope.otel_plugin").joinpath("providers.toml").read_text("utf-8"))

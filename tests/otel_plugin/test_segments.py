@@ -5,6 +5,7 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
+
 from prefixscope.otel_plugin import segments
 from prefixscope.otel_plugin.record import Prompt, Segment
 

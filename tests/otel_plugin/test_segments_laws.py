@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+
 from prefixscope.otel_plugin import segments
 from prefixscope.otel_plugin.record import Prompt
 

@@ -2,8 +2,9 @@
 
 from collections import Counter
 
-import cassettes
 import pytest
+
+import cassettes
 from prefixscope.otel_plugin import providers, segments
 from prefixscope.otel_plugin.record import Prompt
 

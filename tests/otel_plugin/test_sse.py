@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from prefixscope.otel_plugin import eventstream, sse, usage
 
 CASES: list[tuple[str, bytes, list[Mapping[str, Any]]]] = [

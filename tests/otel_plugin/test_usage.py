@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from prefixscope.otel_plugin import usage
 from prefixscope.otel_plugin.record import Usage
 from prefixscope.otel_plugin.usage_shapes import field_map

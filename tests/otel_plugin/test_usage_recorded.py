@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import cassettes
 import pytest
+
+import cassettes
 from prefixscope.otel_plugin import sse, usage
 from prefixscope.otel_plugin.record import Usage
 

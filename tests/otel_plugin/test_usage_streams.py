@@ -5,6 +5,7 @@ import json
 from typing import Any
 
 import pytest
+
 from prefixscope.otel_plugin import eventstream, usage
 
 START: dict[str, Any] = {
