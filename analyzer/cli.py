@@ -170,7 +170,8 @@ def _show(arguments: argparse.Namespace) -> int:
     found = [finding for finding in report["findings"] if finding["id"].startswith(arguments.id)]
     if len(found) != 1:
         known = ", ".join(finding["id"] for finding in report["findings"]) or "none"
-        raise UsageError(f"{len(found) or 'no'} findings begin with {arguments.id!r}. The last audit found: {known}")
+        many = f"{len(found)} findings begin" if found else "no finding begins"
+        raise UsageError(f"{many} with {arguments.id!r}. The last audit found: {known}")
     if arguments.form == "json":
         print(json.dumps(found[0], indent=2))
     else:

@@ -1,49 +1,66 @@
 """Fingerprints as one bounded text: what travels in the span attribute ``prefixscope.fingerprint``.
 
-Compact JSON, version first. Sizes and ids of a segment's pieces are left out where the segment is one static piece.
+Compact JSON, version first, a segment's facts in columns; ids are eight bytes each in base64:
+
+* ``h``: the distinct [level, kind, role] of segments; ``of``: which of them each segment has
+* ``n``: sizes in bytes; ``i``: content ids
+* ``m``, ``c``, ``sk``: what only some segments have, as [segment, value]: marker, canonical id, skeleton id
+* ``p``: the pieces of each segment in base64, "" = it is one static piece; ``vk``: the volatile kinds these refer to
+
 A text over the limit is made smaller by merging neighbouring pieces where their ids say so, so that two prints of
 similar texts are merged alike; segment ends and segment ids are always kept.
 """
 
 import json
-from collections.abc import Iterable, Sequence
-from typing import Any
+import struct
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from typing import Any, get_args
 
-from prefixscope.otel_plugin.record import Fingerprint, Piece, SegmentPrint
+from prefixscope.otel_plugin.record import Fingerprint, Kind, Level, Piece, SegmentPrint
 
 LIMIT = 16_384  # characters
 _MAX_PIECES = 64  # of one segment, in an exported print
 _MASK = (1 << 64) - 1
+_PIECE = struct.Struct(">QIB")  # id, size, twice the place of its volatile kind in ("", *vk), one more if it continues
+_LEVELS, _KINDS = get_args(Level), get_args(Kind)
 
 
 def pack(print_: Fingerprint, limit: int = LIMIT) -> str:
     """``print_`` as text of at most ``limit`` characters, or without any piece lists where even that is more."""
-    segments = [_sampled(segment) for segment in print_.segments]
-    text = _dump(print_, segments)
-    for keep in range(len(segments)) if len(text) > limit else ():
+    kinds = tuple(dict.fromkeys(p.volatile for s in print_.segments for p in s.pieces if p.volatile))
+    pieces = [_pieces(_sampled(segment), kinds) for segment in print_.segments]
+    text = _dump(print_, pieces, kinds)
+    excess = len(text) - limit
+    if excess <= 0:
+        return text
+    for at, segment in enumerate(print_.segments):
         # the oldest messages give up their inner pieces first: their ends still name every prefix
-        if segments[keep].level == "messages" and len(segments[keep].pieces) > 1:
-            segments[keep] = _whole(segments[keep])
-            text = _dump(print_, segments)
-            if len(text) <= limit:
-                return text
-    return text if len(text) <= limit else _dump(print_, [_whole(s) for s in segments])
+        if excess > 0 and segment.level == "messages":
+            excess -= len(pieces[at])
+            pieces[at] = ""
+    return _dump(print_, pieces if excess <= 0 else [""] * len(pieces), kinds)
 
 
-def unpack(text: str) -> Fingerprint:
+def unpack(text: str, loads: Callable[[str], Any] = json.loads) -> Fingerprint:
     """The print that ``pack`` wrote.
+
+    Args:
+        text: what ``pack`` wrote.
+        loads: parses JSON and raises ValueError for what is none; for those who read millions.
 
     Raises:
         ValueError: the text is not a print of a known version.
     """
     try:
-        raw = json.loads(text)
+        raw = loads(text)
         if raw["v"] != 1:
             raise ValueError(f"fingerprint version {raw['v']} is newer than this prefixscope: update it")
         return Fingerprint(
             version=1,
             key_id=raw["k"],
-            segments=tuple(_segment(*row) for row in raw["s"]),
+            segments=_segments(raw),
             settings=raw.get("set", {}),
             auto_marker=raw.get("am", ""),
             cache_mode=raw.get("cm", ""),
@@ -51,65 +68,106 @@ def unpack(text: str) -> Fingerprint:
             cache_key=raw.get("ck", ""),
             cached_content=raw.get("cc", ""),
         )
-    except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
-        raise ValueError(f"not a prefixscope fingerprint: {error!r}") from error
+    except (KeyError, TypeError, AttributeError, IndexError, struct.error, json.JSONDecodeError) as problem:
+        raise ValueError(f"not a prefixscope fingerprint: {problem!r}") from problem
 
 
-def _dump(print_: Fingerprint, segments: Sequence[SegmentPrint]) -> str:
-    raw = {"v": 1, "k": print_.key_id, "s": [_row(segment) for segment in segments]}
-    short = {"set": dict(print_.settings), "am": print_.auto_marker, "cm": print_.cache_mode, "ct": print_.cache_ttl}
-    short |= {"ck": print_.cache_key, "cc": print_.cached_content}
-    return json.dumps(raw | {name: value for name, value in short.items() if value}, separators=(",", ":"))
+def _dump(print_: Fingerprint, pieces: Sequence[str], kinds: Sequence[str]) -> str:
+    segments = print_.segments
+    headers = {header: at for at, header in enumerate(dict.fromkeys(map(_header, segments)))}
+    raw: dict[str, Any] = {
+        "v": 1,
+        "k": print_.key_id,
+        "h": list(headers),
+        "of": [headers[_header(segment)] for segment in segments],
+        "n": [segment.size for segment in segments],
+        "i": b64encode(struct.pack(f">{len(segments)}Q", *(segment.content_id for segment in segments))).decode(),
+    }
+    raw |= {
+        "m": [(at, s.marker) for at, s in enumerate(segments) if s.marker],
+        "c": [(at, s.canonical_id) for at, s in enumerate(segments) if s.canonical_id != s.content_id],
+        "sk": [(at, s.skeleton_id) for at, s in enumerate(segments) if s.skeleton_id != s.content_id],
+        "p": pieces if any(pieces) else (),
+        "vk": kinds,
+    }
+    raw |= {"set": dict(print_.settings), "am": print_.auto_marker, "cm": print_.cache_mode, "ct": print_.cache_ttl}
+    raw |= {"ck": print_.cache_key, "cc": print_.cached_content}
+    always = ("v", "k", "h", "of", "n", "i")
+    return json.dumps({n: value for n, value in raw.items() if value or n in always}, separators=(",", ":"))
 
 
-def _row(segment: SegmentPrint) -> list[Any]:
-    """level, kind, role, size, content id, then, where they say more: marker, canonical id, skeleton id, pieces."""
-    whole = len(segment.pieces) == 1 and not segment.pieces[0].volatile
-    rest = [
-        segment.marker,
-        segment.canonical_id if segment.canonical_id != segment.content_id else 0,
-        segment.skeleton_id if segment.skeleton_id != segment.content_id else 0,
-        []
-        if whole
-        else [value for piece in segment.pieces for value in (piece.content_id, piece.size, _mark(piece))],
-    ]
-    while rest and not rest[-1]:
-        rest.pop()
-    return [segment.level, segment.kind, segment.role, segment.size, segment.content_id, *rest]
+def _header(segment: SegmentPrint) -> tuple[str, str, str]:
+    return segment.level, segment.kind, segment.role
 
 
-def _mark(piece: Piece) -> str:
-    """Volatile kind, behind a plus sign where the piece continues the one before."""
-    return f"+{piece.volatile}" if piece.continues else piece.volatile
+def _pieces(pieces: Sequence[Piece], kinds: Sequence[str]) -> str:
+    if len(pieces) == 1 and not pieces[0].volatile:
+        return ""
+    places = {kind: 2 * at for at, kind in enumerate(("", *kinds))}
+    return b64encode(
+        b"".join(_PIECE.pack(p.content_id, p.size, places[p.volatile] + p.continues) for p in pieces)
+    ).decode()
 
 
-def _segment(  # noqa: PLR0913, PLR0917 - one parameter a column of the row
-    level: Any,
-    kind: Any,
-    role: str,
-    size: int,
-    content_id: int,
-    marker: str = "",
-    canonical_id: int = 0,
-    skeleton_id: int = 0,
-    flat: Sequence[Any] = (),
-) -> SegmentPrint:
-    marked = zip(flat[::3], flat[1::3], flat[2::3], strict=True)
-    pieces = tuple(Piece(i, n, mark.lstrip("+"), mark.startswith("+")) for i, n, mark in marked) or (Piece(content_id, size),)
-    return SegmentPrint(
-        level, kind, role, size, content_id, skeleton_id or content_id, canonical_id or content_id, pieces, marker
+def _segments(raw: Any) -> tuple[SegmentPrint, ...]:
+    headers = [tuple(header) for header in raw["h"]]
+    of, sizes = raw["of"], raw["n"]
+    count = len(of)
+    ids = struct.unpack(f">{count}Q", b64decode(raw["i"], validate=True))
+    columns = (
+        *(_column(raw.get(name, ()), count, empty) for name, empty in (("m", ""), ("c", 0), ("sk", 0))),
+        raw.get("p") or [""] * count,
+    )
+    kinds = tuple(raw.get("vk", ()))
+    return tuple(
+        _segment(headers[header], size, *facts, kinds)
+        for header, size, *facts in zip(of, sizes, ids, *columns, strict=True)
     )
 
 
-def _whole(segment: SegmentPrint) -> SegmentPrint:
-    return _with_pieces(segment, (Piece(segment.content_id, segment.size),))
+def _column(some: Iterable[tuple[int, Any]], count: int, empty: Any) -> list[Any]:
+    found = [empty] * count
+    for at, value in some:
+        found[at] = value
+    return found
 
 
-def _sampled(segment: SegmentPrint) -> SegmentPrint:
+@lru_cache(maxsize=1 << 16)  # a call repeats most segments of the call before
+def _segment(  # noqa: PLR0913, PLR0917 - one parameter a column
+    header: tuple[Any, Any, Any],
+    size: int,
+    content_id: int,
+    marker: str,
+    canonical_id: int,
+    skeleton_id: int,
+    pieces: str,
+    kinds: tuple[str, ...],
+) -> SegmentPrint:
+    level, kind, role = header
+    if level not in _LEVELS or kind not in _KINDS or not isinstance(role, str) or size < 0:
+        raise TypeError(f"{header!r} of {size!r} bytes is no segment")
+    names = ("", *kinds)
+    found = (
+        Piece(i, n, names[m >> 1], bool(m & 1)) for i, n, m in _PIECE.iter_unpack(b64decode(pieces, validate=True))
+    )
+    return SegmentPrint(
+        level,
+        kind,
+        role,
+        size,
+        content_id,
+        skeleton_id or content_id,
+        canonical_id or content_id,
+        tuple(found) or (Piece(content_id, size),),
+        marker,
+    )
+
+
+def _sampled(segment: SegmentPrint) -> Sequence[Piece]:
+    """Few enough of the segment's pieces."""
     if len(segment.pieces) <= _MAX_PIECES:
-        return segment
-    keep_one_in = 1 << ((len(segment.pieces) - 1) // _MAX_PIECES).bit_length()
-    return _with_pieces(segment, tuple(_merge(segment.pieces, keep_one_in)))
+        return segment.pieces
+    return tuple(_merge(segment.pieces, 1 << ((len(segment.pieces) - 1) // _MAX_PIECES).bit_length()))
 
 
 def _merge(pieces: Iterable[Piece], keep_one_in: int) -> Iterable[Piece]:
@@ -136,17 +194,3 @@ def _mix(left: int, right: int) -> int:
     value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
     value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & _MASK
     return value ^ (value >> 31)
-
-
-def _with_pieces(segment: SegmentPrint, pieces: tuple[Piece, ...]) -> SegmentPrint:
-    return SegmentPrint(
-        segment.level,
-        segment.kind,
-        segment.role,
-        segment.size,
-        segment.content_id,
-        segment.skeleton_id,
-        segment.canonical_id,
-        pieces,
-        segment.marker,
-    )

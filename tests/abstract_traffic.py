@@ -94,7 +94,7 @@ def _contents(contents: dict[tuple[tuple[int, int], ...], int]) -> pa.Table:
     blocks = list(contents)
     return pa.table(
         {
-            "level": ["messages"] * len(blocks),
+            "level": ["tools"] * len(blocks),  # no frame of tokens around them
             "kind": ["text"] * len(blocks),
             "role": ["user"] * len(blocks),
             "canonical_id": pa.array(range(len(blocks)), pa.uint64()),

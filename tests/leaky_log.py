@@ -23,7 +23,12 @@ def entries(*, service: str = "shop", model: str = "gpt-4.1", day: int = 0) -> I
             "timestamp": at.isoformat(),
             "service": service,
             "request": {"model": model, "messages": messages},
-            "response": {"id": f"{service}-{day}-{number}", "object": "chat.completion", "model": model, "usage": usage},
+            "response": {
+                "id": f"{service}-{day}-{number}",
+                "object": "chat.completion",
+                "model": model,
+                "usage": usage,
+            },
         }
 
 

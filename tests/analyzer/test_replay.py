@@ -82,9 +82,7 @@ def test_explicit_caches_equal_the_simulator(calls: list[SimCall], lookback: int
 def test_partitioned_replay_equals_the_whole(cache: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Replaying prefixes in portions, as large traffic is, changes nothing."""
     parts = tuple(Part((i % 5, i % 2), 100, i // 2) for i in range(10))
-    calls = [
-        SimCall(i * 50_000, i * 50_000, "a", parts[: 4 + i % 6], (Marker(3, 300_000),)) for i in range(30)
-    ]
+    calls = [SimCall(i * 50_000, i * 50_000, "a", parts[: 4 + i % 6], (Marker(3, 300_000),)) for i in range(30)]
     rules = Rules(cache, min_tokens=100, ttl_ms=300_000)
     whole = replay(abstract_traffic.traffic(calls, rules))
     monkeypatch.setattr(replay_module, "_ROWS_AT_ONCE", 7)

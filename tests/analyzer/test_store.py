@@ -30,7 +30,8 @@ REPORTED = Usage(state="reported", uncached=100, read=900, output=20)
 def record(**fields: Any) -> CallRecord:
     """A call of one second to gpt-4.1 at ``START``."""
     return CallRecord(
-        **{"started_ns": START, "service": "shop", "provider": "openai", "model": "gpt-4.1", "duration_ms": 1000.0} | fields
+        **{"started_ns": START, "service": "shop", "provider": "openai", "model": "gpt-4.1", "duration_ms": 1000.0}
+        | fields
     )
 
 
@@ -149,7 +150,9 @@ def test_a_later_file_completes_a_call() -> None:
 def test_a_prompt_is_told_as_it_was_sent() -> None:
     """Segments refer to contents by number, equal text in an equal place once; breakpoints keep place and TTL."""
     texts = ("static", "dynamic", "static")
-    segments = [Segment("system", "text", "system", text, marker="1h" if at == 1 else "") for at, text in enumerate(texts)]
+    segments = [
+        Segment("system", "text", "system", text, marker="1h" if at == 1 else "") for at, text in enumerate(texts)
+    ]
     segments.append(Segment("messages", "text", "user", "static"))
     print_ = Fingerprinter(b"a key for tests").fingerprint(Prompt("openai.chat", "gpt-4.1", tuple(segments)))
     with filled(record(fingerprint=print_)) as found:
@@ -192,7 +195,9 @@ def test_an_interrupted_ingest_leaves_the_store_as_it_was(tmp_path: Path, error:
 
 def test_batches_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """An ingest that is written in many batches gives what one batch gives."""
-    calls = [record(usage=replace(REPORTED, response_id=str(n % 7)), fingerprint=print_of(str(n % 5))) for n in range(20)]
+    calls = [
+        record(usage=replace(REPORTED, response_id=str(n % 7)), fingerprint=print_of(str(n % 5))) for n in range(20)
+    ]
     with filled(*calls) as found:
         at_once = rows(found), found.arrow("analysis/contents").to_pylist()
     monkeypatch.setattr(store, "_BATCH", 3)

@@ -198,7 +198,9 @@ def _span(call: Call, printer: Fingerprinter) -> Json:
     assert prompt is not None
     written = call.usage.get("cache_creation_input_tokens", 0)
     total = call.usage.get("prompt_tokens", 0)
-    read = call.usage.get("cache_read_input_tokens", 0) or call.usage.get("prompt_tokens_details", {}).get("cached_tokens", 0)
+    read = call.usage.get("cache_read_input_tokens", 0) or call.usage.get("prompt_tokens_details", {}).get(
+        "cached_tokens", 0
+    )
     record = CallRecord(
         started_ns=call.at_ns,
         provider="anthropic" if prompt.api == "anthropic.messages" else "openai",

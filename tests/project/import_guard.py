@@ -5,7 +5,19 @@ import pkgutil
 import sys
 
 HEAVY = frozenset(
-    {"altair", "duckdb", "numpy", "orjson", "pandas", "polars", "pyarrow", "streamlit", "tiktoken", "genai_prices", "rich"}
+    {
+        "altair",
+        "duckdb",
+        "numpy",
+        "orjson",
+        "pandas",
+        "polars",
+        "pyarrow",
+        "streamlit",
+        "tiktoken",
+        "genai_prices",
+        "rich",
+    }
 )
 
 
