@@ -3,7 +3,8 @@
 Zero counts and empty texts are left out; ``prefixscope.usage.state`` says whether an absent count means zero.
 """
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -41,8 +42,10 @@ def encode(record: CallRecord) -> dict[str, str | int | float | bool]:
     return {"gen_ai.operation.name": "chat"} | {name: value for name, value in found.items() if value}
 
 
-def decode(attributes: Mapping[str, Any]) -> dict[str, Any]:
+def decode(attributes: Mapping[str, Any], loads: Callable[[str], Any] = json.loads) -> dict[str, Any]:
     """The fields of ``CallRecord`` that ``encode`` wrote, ready for ``CallRecord(started_ns=…, **fields)``.
+
+    ``loads`` parses the fingerprint's JSON; see ``codec.unpack``.
 
     Raises:
         ValueError: the fingerprint is damaged or of a newer version.
@@ -54,7 +57,7 @@ def decode(attributes: Mapping[str, Any]) -> dict[str, Any]:
         "ttft_ms": attributes.get("prefixscope.ttft_ms"),
         "status": attributes.get("http.response.status_code"),
         "aborted": bool(attributes.get("prefixscope.aborted", False)),
-        "fingerprint": codec.unpack(packed) if packed else None,
+        "fingerprint": codec.unpack(packed, loads) if packed else None,
         "instrumentation": "prefixscope",
     }
 

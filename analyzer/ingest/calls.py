@@ -35,7 +35,7 @@ def _own(span: Span, place: Place) -> Observed | Rejected:
     if span.start_ns is None:
         return place.rejected("a prefixscope span without a start time: export it as the plugin wrote it")
     try:
-        own = ours.decode(span.attributes)
+        own = ours.decode(span.attributes, orjson.loads)
     except (ValueError, TypeError) as error:
         return place.rejected(f"a damaged prefixscope span: {error}")
     record = CallRecord(**_of_span(span, span.start_ns), **own)
