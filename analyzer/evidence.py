@@ -14,7 +14,7 @@ from prefixscope.analyzer.ragged import Bools, Ints
 from prefixscope.analyzer.replay import Outcome
 from prefixscope.analyzer.traffic import Traffic
 
-_UNKNOWN = "text that no pattern knows"
+_UNKNOWN = "dynamic text"  # that no shape knows
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +64,18 @@ def of_volatile(case: Case) -> Told:
         "family_calls": int(case.members.sum()),
     }
     kind = next(iter(counts)).replace("_", " ")
+    steady = fixes.steady_rows(traffic, moved)
     headline = (
         f"{kind} at byte {where['byte']:,} of segment {where['segment']} ({level}), {facts['distinct_values']:,} values in "
         f"{facts['family_calls']:,} calls: {facts['static_tokens_behind']:,} static tokens behind it are never reused"
     )
-    fix = f"Move the {kind} behind the static text: to the end of the last message, behind every cache breakpoint."
+    if 2 * np.count_nonzero(steady) > np.count_nonzero(moved):  # it stays the same for a session
+        target = "to the end of the system prompt, or into the first message"
+    else:
+        target = "to the end of the last message"
+    if (traffic.prompts.marker_ms[np.isin(ragged.owners(traffic.prompts.offsets), np.flatnonzero(case.members))] > 0).any():
+        target += ", and let the cache breakpoint stand in front of it"
+    fix = f"Move the {kind} behind the static text: {target}."
     return Told(headline, fix, facts)
 
 

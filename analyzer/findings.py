@@ -1,7 +1,7 @@
 """RECOMMEND: findings, each a cause in a family with its fix, its value and the evidence for it."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
@@ -40,7 +40,7 @@ class Finding:
     headline: str  # the evidence in one line
     evidence: Mapping[str, Any]
     formula: tuple[Mapping[str, Any], ...]  # bucket, tokens, usd: sum of usd = saving high
-    examples: tuple[str, ...] = field(default=())  # call ids
+    examples: tuple[Mapping[str, Any], ...] = ()  # call_id, response_id, file, line
 
 
 def find(  # noqa: PLR0913 - the results of every stage before
@@ -144,8 +144,16 @@ def _finding(case: Case, fix: str, worth: Worth) -> Finding:
         headline=told.headline,
         evidence=told.facts,
         formula=worth.formula,
-        examples=tuple(case.traffic.calls["call_id"].gather(np.flatnonzero(case.hit)[:_EXAMPLES])),
+        examples=_examples(case),
     )
+
+
+def _examples(case: Case) -> tuple[Mapping[str, Any], ...]:
+    """A few of the calls, spread over the window, by every name that a reader may find them under."""
+    hit = np.flatnonzero(case.hit)
+    spread = hit[np.unique(np.linspace(0, len(hit) - 1, _EXAMPLES).astype(np.int64))] if len(hit) else hit
+    chosen = case.traffic.calls[spread.tolist()].select("call_id", "response_id", "trace_id", "file", "line")
+    return tuple(chosen.iter_rows(named=True))
 
 
 _TELL: Mapping[str, Callable[[Case], evidence.Told]] = {

@@ -38,7 +38,7 @@ def move_volatile(traffic: Traffic, families: Families) -> Traffic:
     moved = volatile_rows(traffic, families)
     if not moved.any():
         return traffic
-    steady = moved & _recurs_in_session(traffic, moved)
+    steady = steady_rows(traffic, moved)
     place = np.arange(len(rows.atom), dtype=np.float64)
     static_end = _last_static(traffic, families)[rows.call]
     place[steady] = static_end[steady] + 0.5
@@ -107,8 +107,8 @@ def _blocks_with(flags: Bools, traffic: Traffic) -> Bools:
     return np.isin(block, block[flags])
 
 
-def _recurs_in_session(traffic: Traffic, moved: Bools) -> Bools:
-    """Rows whose atom more than half of their session's calls hold, in sessions of several calls."""
+def steady_rows(traffic: Traffic, moved: Bools) -> Bools:
+    """Moved rows that stay the same for a session: more than half of its calls, and several, hold their atom."""
     rows = traffic.rows
     names = traffic.calls["session_id"]
     session = np.where((names != "").to_numpy(), names.rank("dense").to_numpy().astype(np.int64), -1)

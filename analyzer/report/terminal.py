@@ -33,14 +33,23 @@ def detail(finding: Mapping[str, Any], report: Mapping[str, Any], console: Conso
         evidence.add_row(name, value)
     saving = finding["saving_usd"]
     notes = (
-        f"at least: this provider keeps {share(saving['low'] / saving['high'])} of the reads that the replay predicts",
+        f"could be a false alarm if {wording.FALSE_ALARM[finding['cause']]}",
+        f"at least: {share(saving['low'] / saving['high'])}, what this provider keeps of predicted reads, and a step less "
+        "where a read that is rounded down hangs on estimated tokens",
         f"confidence {finding['confidence']}: {wording.CONFIDENCE[finding['confidence']]}",
         f"measured from {window['from']} to {window['to']}, {window['days']:.1f} days",
-        f"calls to look at: {', '.join(finding['examples'])}",
+        "calls to look at:",
+        *(f"  {_call(example)}" for example in finding["examples"]),
     )
     dim = Group(*(Text(line, style="dim") for line in notes))
     for part in (_finding(finding), evidence, _formula(finding), dim):
         console.print(Group(part, Text()))
+
+
+def _call(example: Mapping[str, Any]) -> str:
+    """A call by every name that it has."""
+    names = (example["response_id"], f"trace {example['trace_id']}" if example["trace_id"] else "")
+    return "  ".join(filter(None, (example["call_id"], *names, f"{example['file']}:{example['line']}")))
 
 
 def _parts(report: Mapping[str, Any]) -> Iterator[RenderableType]:

@@ -37,6 +37,13 @@ def clean(value: Any) -> Any:
     return [clean(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
+FALSE_ALARM = {
+    "volatile_prefix": "the text must stand there, because the model answers worse with it at the end: try it first",
+    "tools_reordered": "the order of tools carries meaning for this model, or each call needs another set",
+    "ttl_lapse": "the pauses of this week are not those of the next: the longer lifetime costs more where nobody returns",
+}
+
+
 def usd(amount: float | None) -> str:
     """Dollars and cents; less than a cent keeps enough digits to be told from nothing.
 

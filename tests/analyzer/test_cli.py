@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import leaky_log
 import pytest
 
+import leaky_log
 from prefixscope.analyzer import store
 from prefixscope.analyzer.cli import main
 
@@ -262,7 +262,7 @@ FINDING = {
     "fix": {"action": str, "text": str},
     "evidence": dict,
     "formula": [{"bucket": str, "tokens": float, "usd": float}],
-    "examples": [str],
+    "examples": [dict.fromkeys(("call_id", "response_id", "trace_id", "file"), str) | {"line": int}],
 }
 CONTRACT = {
     "schema_version": int,
@@ -365,7 +365,7 @@ def test_show_tells_evidence_and_formula(run: Run, kept: Path) -> None:
         "formula",
         "saved at most",
         f"{first['saving_usd']['high']:,.4f}",
-        *first["examples"],
+        *(example["call_id"] for example in first["examples"]),
     ):
         assert text in told.out
     assert run("show", first["id"], "--db", kept, "--json").report == first

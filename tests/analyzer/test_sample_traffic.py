@@ -4,9 +4,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import auditing
 import generate
-import pytest
 
 FOLDER = Path(generate.__file__).parent
 SEEDS = [3, 4]  # beside the committed sample, traffic that nobody has looked at

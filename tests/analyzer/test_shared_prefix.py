@@ -6,8 +6,9 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import auditing
 import pytest
+
+import auditing
 from simulator import Marker, Outcome, Part, Rules, SimCall, simulate
 
 SESSIONS = 300
