@@ -3,8 +3,8 @@
 Two pieces that always stand side by side carry no information apart, so they become one atom. A static prompt of a
 thousand lines is one atom; the same prompt with a clock in it is three. Everything behind works on atoms.
 
-Pieces come in units (a line, a sentence). A unit counts as a whole unless texts part next to it: only there is the break
-looked for among its pieces.
+Pieces come in units (a line, a sentence). A unit counts as a whole unless texts part next to it: only there is the
+break looked for among its pieces.
 """
 
 from dataclasses import dataclass, replace

@@ -61,9 +61,7 @@ def explain(traffic: Traffic, families: Families, base: Outcome, plan: Plan) -> 
     return Causes(cause, np.maximum(missed, 0.0), claimed)
 
 
-def _proven(
-    families: Families, plan: Plan, reached: Floats, tolerance: Floats
-) -> list[tuple[str, Bools, Floats]]:
+def _proven(families: Families, plan: Plan, reached: Floats, tolerance: Floats) -> list[tuple[str, Bools, Floats]]:
     """For each fix that its family has chosen: the calls it makes read more, and what they would read in the end."""
     family = families.of_call
     full = [frozenset(names) for names in plan.chosen]

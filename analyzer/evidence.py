@@ -8,10 +8,10 @@ import numpy as np
 import polars as pl
 
 from prefixscope.analyzer import fixes, ragged
+from prefixscope.analyzer.atoms import LEVELS
 from prefixscope.analyzer.families import Families, opening
 from prefixscope.analyzer.prompts import TOOLS
-from prefixscope.analyzer.ragged import Bools, Ints
-from prefixscope.analyzer.replay import Outcome
+from prefixscope.analyzer.ragged import Bools, Floats, Ints
 from prefixscope.analyzer.traffic import Traffic
 
 _UNKNOWN = "dynamic text"  # that no shape knows
@@ -24,7 +24,6 @@ class Case:
     traffic: Traffic
     families: Families
     family: int
-    base: Outcome
     members: Bools  # calls of the family
     hit: Bools  # calls of the family with this cause
 
@@ -40,43 +39,57 @@ def of_volatile(case: Case) -> Told:
     """Where dynamic text stands, of what kind it is, and how much static text it strands."""
     traffic, rows = case.traffic, case.traffic.rows
     moved = fixes.volatile_rows(traffic, case.families) & case.members[rows.call]
-    static = opening(traffic, case.families).static & case.members[rows.call]
     kinds = traffic.contents.atom_kinds.gather(rows.atom[moved]).replace("", _UNKNOWN)
     counts = dict(kinds.value_counts(sort=True).iter_rows())
     first = _first_of_call(moved, rows.call, len(traffic))
-    some = first < len(moved)
-    before = ragged.running_sums(rows.tokens, rows.offsets) - rows.tokens
-    size = traffic.contents.atom_bytes[rows.atom]
-    behind = np.where(static & (np.arange(len(static)) > first[rows.call]), rows.tokens, 0.0)
-    stranded = ragged.group_sums(behind, rows.offsets)
-    level = _place(case, first[some])
-    where = {
-        "segment": int(np.median(rows.block[first[some]])) + 1,
-        "level": level,
-        "byte": int(np.median(_byte_in_block(rows.call, rows.block, size)[first[some]])),
-        "token": int(np.median(before[first[some]])),
-    }
+    breaks = first[first < len(moved)]
+    where = _place(case, breaks)
     facts = {
         "kinds": counts,
         "breaks_at": where,
-        "static_tokens_behind": int(np.median(stranded[case.members])),
-        "distinct_values": int(len(np.unique(rows.atom[first[some]]))),
+        "static_tokens_behind": _static_behind(case, first),
+        "distinct_values": len(np.unique(rows.atom[breaks])),
         "family_calls": int(case.members.sum()),
     }
     kind = next(iter(counts)).replace("_", " ")
-    steady = fixes.steady_rows(traffic, moved)
     headline = (
-        f"{kind} at byte {where['byte']:,} of segment {where['segment']} ({level}), {facts['distinct_values']:,} values in "
-        f"{facts['family_calls']:,} calls: {facts['static_tokens_behind']:,} static tokens behind it are never reused"
+        f"{kind} at byte {where['byte']:,} of segment {where['segment']} ({where['level']}), "
+        f"{facts['distinct_values']:,} values in {facts['family_calls']:,} calls: "
+        f"{facts['static_tokens_behind']:,} static tokens behind it are never reused"
     )
-    if 2 * np.count_nonzero(steady) > np.count_nonzero(moved):  # it stays the same for a session
+    return Told(headline, f"Move the {kind} behind the static text: {_target(case, moved)}.", facts)
+
+
+def _place(case: Case, breaks: Ints) -> dict[str, Any]:
+    """Where the prefix breaks, the median over the calls: segment (from 1), level, byte in the segment, token."""
+    rows = case.traffic.rows
+    size = case.traffic.contents.atom_bytes[rows.atom]
+    before = ragged.running_sums(rows.tokens, rows.offsets) - rows.tokens
+    return {
+        "segment": int(np.median(rows.block[breaks])) + 1,
+        "level": LEVELS[int(np.median(rows.level[breaks]))],
+        "byte": int(np.median(_byte_in_block(rows.call, rows.block, size)[breaks])),
+        "token": int(np.median(before[breaks])),
+    }
+
+
+def _static_behind(case: Case, first: Ints) -> int:
+    """Static tokens behind the first dynamic row, the median over the family's calls."""
+    rows = case.traffic.rows
+    static = opening(case.traffic, case.families).static & (np.arange(len(rows.atom)) > first[rows.call])
+    tokens = ragged.group_sums(np.where(static, rows.tokens, 0.0), rows.offsets)
+    return int(np.median(tokens[case.members]))
+
+
+def _target(case: Case, moved: Bools) -> str:
+    """Where dynamic text can go: what stays the same for a session may stay in front of the conversation."""
+    steady = fixes.steady_rows(case.traffic, moved)
+    if 2 * np.count_nonzero(steady) > np.count_nonzero(moved):
         target = "to the end of the system prompt, or into the first message"
     else:
         target = "to the end of the last message"
-    if (traffic.prompts.marker_ms[np.isin(ragged.owners(traffic.prompts.offsets), np.flatnonzero(case.members))] > 0).any():
-        target += ", and let the cache breakpoint stand in front of it"
-    fix = f"Move the {kind} behind the static text: {target}."
-    return Told(headline, fix, facts)
+    marked = case.traffic.rows.marker_ms[case.members[case.traffic.rows.call]] > 0
+    return f"{target}, and let the cache breakpoint stand in front of it" if marked.any() else target
 
 
 def of_tools(case: Case) -> Told:
@@ -84,20 +97,19 @@ def of_tools(case: Case) -> Told:
     prompts, contents = case.traffic.prompts, case.traffic.contents
     call = ragged.owners(prompts.offsets)
     chosen = case.members[call] & (contents.level[prompts.segment] == TOOLS)
-    frame = pl.DataFrame(
-        {"call": call[chosen], "tool": prompts.segment[chosen], "canonical": contents.canonical[prompts.segment[chosen]]}
-    )
+    tool = prompts.segment[chosen]
+    frame = pl.DataFrame({"call": call[chosen], "tool": tool, "canonical": contents.canonical[tool]})
     sent = frame.group_by("call", maintain_order=True).agg("tool", pl.col("canonical").sort())
-    tools = int(sent["canonical"].list.len().median())  # type: ignore[arg-type]
     facts = {
-        "tools": tools,
+        "tools": int(np.median(sent["tool"].list.len().to_numpy())),
         "orders": sent["tool"].n_unique(),
         "sets": sent["canonical"].n_unique(),
         "family_calls": int(case.members.sum()),
     }
+    sets = "1 set" if facts["sets"] == 1 else f"{facts['sets']:,} sets"
     headline = (
-        f"{facts['sets']:,} set{'s' if facts['sets'] > 1 else ''} of {tools} tools sent in {facts['orders']:,} orders in "
-        f"{facts['family_calls']:,} calls: the prefix breaks inside the tools"
+        f"{sets} of {facts['tools']} tools sent in {facts['orders']:,} orders in {facts['family_calls']:,} calls: "
+        "the prefix breaks inside the tools"
     )
     return Told(headline, "Send the tools in one fixed order (sort them by name), with their keys in one order.", facts)
 
@@ -106,27 +118,26 @@ def of_ttl(case: Case) -> Told:
     """Pauses of the calls that found their prefix expired, against the time to live."""
     traffic = case.traffic
     hit = np.flatnonzero(case.hit)
-    gaps = _pauses_ms(traffic, case.members)[hit] / 60_000
-    has_markers = bool((traffic.prompts.marker_ms > 0).any())
-    marked = traffic.rows.marker_ms[np.isin(traffic.rows.call, hit)]
-    now_ms = int(marked[marked > 0].min(initial=2**40)) if has_markers and (marked > 0).any() else int(traffic.ttl_ms[hit].min(initial=0))
-    longest = int(fixes.longest_ttl_ms(traffic)[hit].max(initial=0))
+    pauses = _pauses_ms(traffic, case.members)[hit] / 60_000
+    marked = traffic.rows.marker_ms[case.hit[traffic.rows.call]]
+    now_ms = int((marked[marked > 0] if marked.any() else traffic.ttl_ms[hit]).min(initial=2**40))
+    longest_ms = int(fixes.longest_ttl_ms(traffic)[hit].max(initial=0))
     facts = {
         "ttl_seconds": now_ms // 1000,
-        "offered_ttl_seconds": longest // 1000,
-        "pause_minutes_median": round(float(np.median(gaps)), 1) if len(gaps) else None,
+        "offered_ttl_seconds": longest_ms // 1000,
+        "pause_minutes_median": round(float(np.median(pauses)), 1),
         "lapses": len(hit),
         "family_calls": int(case.members.sum()),
     }
+    now, longest = _duration(now_ms), _duration(longest_ms)
     headline = (
-        f"{len(hit):,} of {facts['family_calls']:,} calls came after their prefix had expired: median pause "
-        f"{facts['pause_minutes_median']} min against a TTL of {_duration(now_ms)}"
+        f"{len(hit):,} of {facts['family_calls']:,} calls came after their prefix had expired: "
+        f"median pause {facts['pause_minutes_median']} min against a lifetime of {now}"
     )
-    fix = f"Cache this prompt for {_duration(longest)} instead of {_duration(now_ms)}; other prompts may keep theirs."
-    return Told(headline, fix, facts)
+    return Told(headline, f"Cache this prompt for {longest} instead of {now}; other prompts may keep theirs.", facts)
 
 
-def _pauses_ms(traffic: Traffic, members: Bools) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _pauses_ms(traffic: Traffic, members: Bools) -> Floats:
     """Time since the family's call before, ms."""
     at = np.flatnonzero(members)
     pauses = np.zeros(len(members))
@@ -147,14 +158,9 @@ def _first_of_call(flags: Bools, call: Ints, calls: int) -> Ints:
     return first
 
 
-def _byte_in_block(call: Ints, block: Ints, size: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Ints:
+def _byte_in_block(call: Ints, block: Ints, size: Floats) -> Ints:
     """Byte at which each row begins within its block."""
     begins = np.ones(len(block), dtype=np.bool_)
     begins[1:] = (block[1:] != block[:-1]) | (call[1:] != call[:-1])
     before = np.cumsum(size) - size
     return (before - np.maximum.accumulate(np.where(begins, before, 0))).astype(np.int64)
-
-
-def _place(case: Case, at: Ints) -> str:
-    levels = case.traffic.rows.level[at]
-    return ("tools", "system", "messages")[int(np.median(levels))] if len(levels) else ""

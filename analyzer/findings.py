@@ -13,7 +13,6 @@ from prefixscope.analyzer.causes import CAUSE_OF_FIX, Causes
 from prefixscope.analyzer.evidence import Case
 from prefixscope.analyzer.families import Families
 from prefixscope.analyzer.ragged import Bools
-from prefixscope.analyzer.replay import Outcome
 from prefixscope.analyzer.savings import BUCKETS, Change, Plan, steps
 from prefixscope.analyzer.traffic import Traffic
 
@@ -43,20 +42,19 @@ class Finding:
     examples: tuple[Mapping[str, Any], ...] = ()  # call_id, response_id, file, line
 
 
-def find(  # noqa: PLR0913 - the results of every stage before
-    traffic: Traffic, families: Families, base: Outcome, plan: Plan, causes: Causes, check: pl.DataFrame
-) -> list[Finding]:
+def find(traffic: Traffic, families: Families, plan: Plan, causes: Causes, check: pl.DataFrame) -> list[Finding]:
     """Findings that save money, dearest first. Savings of different findings are disjoint.
 
     ``check`` is ``savings.achieved_rate``: how far the provider keeps what the replay predicts.
     """
     achieved = _rates(check)
-    found = [
-        _finding(Case(traffic, families, family, base, members, members & causes.claimed & (causes.cause == CAUSE_OF_FIX[fix])), fix, worth)
-        for family, chosen in enumerate(plan.chosen)
-        for members in [families.of_call == family]
-        for fix, worth in _worth(chosen, plan, members, causes, traffic, achieved)
-    ]
+    found = []
+    for family, chosen in enumerate(plan.chosen):
+        members = families.of_call == family
+        for fix, worth in _worth(chosen, plan, members, causes, traffic, achieved):
+            hit = members & causes.claimed & (causes.cause == CAUSE_OF_FIX[fix])
+            if hit.any():
+                found.append(_finding(Case(traffic, families, family, members, hit), fix, worth))
     return sorted((f for f in found if f.saving[1] > 0), key=lambda f: (-f.saving[1], f.id))
 
 
@@ -78,7 +76,7 @@ class Worth:
     formula: tuple[Mapping[str, Any], ...]
 
 
-def _worth(  # noqa: PLR0913
+def _worth(  # noqa: PLR0913, PLR0917
     chosen: tuple[str, ...],
     plan: Plan,
     members: Bools,
@@ -98,7 +96,7 @@ def _worth(  # noqa: PLR0913
 
 def _formula(before: Change, after: Change, members: Bools) -> tuple[Mapping[str, Any], ...]:
     """Tokens moved between buckets and dollars, over the family's calls."""
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "bucket": bucket,
             "tokens": float((after.tokens[bucket] - before.tokens[bucket])[members].sum()),

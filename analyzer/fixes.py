@@ -17,7 +17,7 @@ _WORTH_MOVING = 256  # bytes of static text behind; the wording around a questio
 SORT_TOOLS, MOVE_VOLATILE, EXTEND_TTL = "sort_tools", "move_volatile", "extend_ttl"
 
 
-def sort_tools(traffic: Traffic, families: Families) -> Traffic:
+def sort_tools(traffic: Traffic, _: Families) -> Traffic:
     """Every request sends its tools in one order, each with its keys in one order."""
     prompts, contents = traffic.prompts, traffic.contents
     segment = np.where(contents.level == TOOLS, _first_alike(contents.canonical), np.arange(len(contents.canonical)))
@@ -46,7 +46,7 @@ def move_volatile(traffic: Traffic, families: Families) -> Traffic:
     return replace(traffic, rows=_moved(traffic, moved, place))
 
 
-def extend_ttl(traffic: Traffic, families: Families) -> Traffic:
+def extend_ttl(traffic: Traffic, _: Families) -> Traffic:
     """Entries live as long as the provider offers: 1h for 5m markers, the longest retention for automatic caches."""
     longest = longest_ttl_ms(traffic)
     rows = traffic.rows

@@ -1,5 +1,7 @@
 """Rows of many groups in one flat array: group ``i`` owns the rows ``offsets[i]:offsets[i + 1]``."""
 
+from typing import TypeVar
+
 import numpy as np
 import numpy.typing as npt
 
@@ -7,6 +9,8 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Ids = npt.NDArray[np.uint64]
 Bools = npt.NDArray[np.bool_]
+_Scalar = TypeVar("_Scalar", np.int64, np.float64)
+_AnyScalar = TypeVar("_AnyScalar", bound=np.generic)
 
 
 def offsets_of(lengths: npt.NDArray[np.integer]) -> Ints:
@@ -27,7 +31,7 @@ def ranges(starts: Ints, lengths: Ints) -> Ints:
     return np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - ends + lengths, lengths)
 
 
-def group_sums(values: npt.NDArray[np.generic], offsets: Ints) -> npt.NDArray[np.generic]:
+def group_sums(values: npt.NDArray[_Scalar], offsets: Ints) -> npt.NDArray[_Scalar]:
     """Sum of each group's rows; 0 for an empty group."""
     total = np.concatenate([np.zeros(1, dtype=values.dtype), np.cumsum(values, dtype=values.dtype)])
     return total[offsets[1:]] - total[offsets[:-1]]
@@ -40,7 +44,7 @@ def running_sums(values: Floats, offsets: Ints) -> Floats:
     return total - np.repeat(before, np.diff(offsets))
 
 
-def factorize(values: npt.NDArray[np.generic]) -> tuple[npt.NDArray[np.generic], Ints]:
+def factorize(values: npt.NDArray[_AnyScalar]) -> tuple[npt.NDArray[_AnyScalar], Ints]:
     """Distinct values, and for each value its number among them."""
     distinct, numbers = np.unique(values, return_inverse=True)
     return distinct, numbers.astype(np.int64, copy=False)

@@ -81,7 +81,8 @@ def chain_ids(traffic: Traffic) -> Ids:
     lengths = np.diff(rows.offsets)
     place = (np.arange(len(rows.atom)) - np.repeat(rows.offsets[:-1], lengths)).astype(np.uint64)
     with np.errstate(over="ignore"):
-        value = ragged.mix(traffic.contents.atom_ids[rows.atom] ^ (rows.head * np.uint64(3)) ^ ragged.mix(place + np.uint64(1)))
+        in_place = rows.head * np.uint64(3) ^ ragged.mix(place + np.uint64(1))
+        value = ragged.mix(traffic.contents.atom_ids[rows.atom] ^ in_place)
         value += _salts_of_levels_entered(traffic)
         total = np.cumsum(value, dtype=np.uint64)
         before = np.concatenate([np.zeros(1, dtype=np.uint64), total])[rows.offsets[:-1]]
@@ -119,7 +120,7 @@ def _rounded(tokens: Floats, traffic: Traffic) -> Floats:
     return np.where(floored >= traffic.per_card("min_tokens"), floored, 0.0)
 
 
-def _automatic(traffic: Traffic, chain: Ids, chosen: Bools) -> tuple[Ints, Ints, Ints]:
+def _automatic(traffic: Traffic, chain: Ids, chosen: Bools) -> list[Ints]:
     """Rows at the head of each automatic call's prompt that are alive, that have not expired, and ever seen before."""
     rows = traffic.rows
     at = np.flatnonzero(np.repeat(chosen, np.diff(rows.offsets)))
@@ -134,7 +135,7 @@ def _automatic(traffic: Traffic, chain: Ids, chosen: Bools) -> tuple[Ints, Ints,
         clock=clock[call],
     )
     alive, unexpired, seen = _states(events) | rows.warm[at]
-    return tuple(_leading(flags, at, rows.offsets) for flags in (alive, unexpired, seen))
+    return [_leading(flags, at, rows.offsets) for flags in (alive, unexpired, seen)]
 
 
 def _leading(flags: Bools, at: Ints, offsets: Ints) -> Ints:
@@ -155,7 +156,7 @@ def _states(events: _Events) -> Bools:
     """(3, events): was the prefix alive just before the event, had it not expired, had anybody ever touched it."""
     found = np.zeros((3, len(events.node)), dtype=np.bool_)
     parts = 1 + len(events.node) // _ROWS_AT_ONCE
-    part = (events.node % np.uint64(parts)).astype(np.uint8) if parts > 1 else np.zeros(len(events.node), dtype=np.uint8)
+    part = (events.node % np.uint64(parts)).astype(np.uint8)
     for i in range(parts):
         at = np.flatnonzero(part == i)
         order = at[np.lexsort((events.order[at], events.node[at]))]
@@ -180,7 +181,7 @@ def _states_sorted(node: Ids, at_ms: Ints, expires_ms: Ints, ready: Ints, clock:
     latest = np.maximum.accumulate(expires_ms + 1 + group * stride)  # of the group up to and with this event
     expiry_before = np.where(first, -1, _shifted(latest) - group * stride - 1)
     touch = expires_ms >= 0
-    life = np.cumsum(touch & (expiry_before < at_ms))
+    life = np.cumsum(touch & (expiry_before < at_ms), dtype=np.int64)
     ranks = int(max(ready.max(), clock.max())) + 2
     earliest = np.minimum.accumulate(ready - life * ranks)
     ready_before = _shifted(earliest) + _shifted(life) * ranks
@@ -194,7 +195,7 @@ def _shifted(values: Ints) -> Ints:
     return np.concatenate([values[:1], values[:-1]])
 
 
-def _explicit(traffic: Traffic, chain: Ids, ends: Floats, chosen: Bools) -> tuple[Ints, Ints, Ints]:
+def _explicit(traffic: Traffic, chain: Ids, ends: Floats, chosen: Bools) -> list[Ints]:
     """Rows up to the deepest entry each explicit call finds: alive, not expired, and ever written."""
     rows = traffic.rows
     call = rows.call
@@ -210,16 +211,18 @@ def _explicit(traffic: Traffic, chain: Ids, ends: Floats, chosen: Bools) -> tupl
         at = np.concatenate([candidate, touched])
         is_touch = np.arange(len(at)) >= len(candidate)
         owner = call[at]
+        expires_ms = np.full(len(at), -1, dtype=np.int64)
+        expires_ms[is_touch] = traffic.at_ms[owner[is_touch]] + ttl
         events = _Events(
             node=chain[at],
             order=2 * owner + is_touch,
             at_ms=traffic.at_ms[owner],
-            expires_ms=np.where(is_touch, traffic.at_ms[owner] + np.concatenate([np.zeros(len(candidate), int), ttl]), -1),
+            expires_ms=expires_ms,
             ready=np.where(is_touch, ready[owner], len(traffic) * 2 + 1),
             clock=clock[owner],
         )
         states = _states(events)[:, : len(candidate)] | rows.warm[candidate]
-        depths = tuple(_deepest(flags, candidate, rows.offsets) for flags in states)
+        depths = [_deepest(flags, candidate, rows.offsets) for flags in states]
         found = _read_through_lookback(depths[0], rows)
         if np.array_equal(found, extra):
             return depths

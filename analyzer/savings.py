@@ -13,7 +13,7 @@ import polars as pl
 
 from prefixscope.analyzer import fixes as fixes_module
 from prefixscope.analyzer.families import Families
-from prefixscope.analyzer.ragged import Bools, Floats, Ints
+from prefixscope.analyzer.ragged import Floats
 from prefixscope.analyzer.replay import Outcome, replay
 from prefixscope.analyzer.traffic import Traffic
 
@@ -140,7 +140,7 @@ def _change(traffic: Traffic, base: Outcome, fixed: Outcome, price: Mapping[str,
 
 def _by_family(values: Floats, families: Families) -> Floats:
     member = families.of_call >= 0
-    return np.bincount(families.of_call[member], weights=values[member], minlength=len(families))
+    return np.bincount(families.of_call[member], weights=values[member], minlength=len(families)).astype(np.float64)
 
 
 def _greedy(saved: Mapping[FixSet, float]) -> Iterator[str]:
@@ -162,11 +162,3 @@ def steps(chosen: Iterable[str]) -> Iterator[tuple[str, FixSet, FixSet]]:
         after = before | {name}
         yield name, before, after
         before = after
-
-
-def affected(plan_: Plan, families: Families, calls: int) -> tuple[Ints, Bools]:
-    """For each call the index of its family's full set among the outcomes, and whether there is one."""
-    sets = list(plan_.outcomes)
-    of_family = np.array([sets.index(frozenset(names)) for names in plan_.chosen] or [0], dtype=np.int64)
-    has = families.of_call >= 0
-    return np.where(has, of_family[np.maximum(families.of_call, 0)], 0), has

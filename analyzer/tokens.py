@@ -10,7 +10,7 @@ import polars as pl
 from prefixscope.analyzer import ragged
 from prefixscope.analyzer.families import Families
 from prefixscope.analyzer.ragged import Bools, Floats, Ints
-from prefixscope.analyzer.traffic import Traffic, model_name, frame_tokens, numbered, with_tokens
+from prefixscope.analyzer.traffic import Traffic, frame_tokens, model_name, numbered, with_tokens
 
 TYPICAL = 0.25  # tokens a byte of English; used only where nothing was reported
 _LOW, _HIGH = 0.02, 2.0  # a rate outside is a fit gone wrong

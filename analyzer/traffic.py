@@ -13,7 +13,6 @@ from prefixscope.analyzer.cards import RuleCard, card_for
 from prefixscope.analyzer.prompts import TOOLS, Prompts, Rows, prompts_of, rows_of, ttl_ms
 from prefixscope.analyzer.ragged import Bools, Floats, Ids, Ints
 
-
 _FRAME_TOKENS = 4.0
 
 
@@ -192,7 +191,8 @@ def _with_automatic_markers(traffic: Traffic) -> Prompts:
     """Adds the breakpoint that a request asks for at its end, or that the provider sets there by itself."""
     prompts = traffic.prompts
     asked = traffic.calls["auto_marker"].to_list()
-    implied = traffic.per_card("implicit_marker").astype(np.bool_) & (traffic.calls["cache_mode"] != "explicit").to_numpy()
+    implicit = traffic.per_card("implicit_marker").astype(np.bool_)
+    implied = implicit & (traffic.calls["cache_mode"] != "explicit").to_numpy()
     ttl = np.where(implied, traffic.ttl_ms, [ttl_ms(name) if name else 0 for name in asked])
     wanted = (ttl > 0) & traffic.known
     last = prompts.offsets[1:][wanted] - 1

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any, get_args
 
+from prefixscope.otel_plugin import volatile
 from prefixscope.otel_plugin.record import Fingerprint, Kind, Level, Piece, SegmentPrint
 
 LIMIT = 16_384  # characters
@@ -25,6 +26,15 @@ _MAX_PIECES = 64  # of one segment, in an exported print
 _MASK = (1 << 64) - 1
 _PIECE = struct.Struct(">QIB")  # id, size, twice the place of its volatile kind in ("", *vk), one more if it continues
 _LEVELS, _KINDS = get_args(Level), get_args(Kind)
+_MAX_SIZE = (1 << 31) - 1  # bytes of a segment
+_TEXTS = {
+    "key_id": "k",
+    "auto_marker": "am",
+    "cache_mode": "cm",
+    "cache_ttl": "ct",
+    "cache_key": "ck",
+    "cached_content": "cc",
+}
 
 
 def pack(print_: Fingerprint, limit: int = LIMIT) -> str:
@@ -57,17 +67,7 @@ def unpack(text: str, loads: Callable[[str], Any] = json.loads) -> Fingerprint:
         raw = loads(text)
         if raw["v"] != 1:
             raise ValueError(f"fingerprint version {raw['v']} is newer than this prefixscope: update it")
-        return Fingerprint(
-            version=1,
-            key_id=raw["k"],
-            segments=_segments(raw),
-            settings=raw.get("set", {}),
-            auto_marker=raw.get("am", ""),
-            cache_mode=raw.get("cm", ""),
-            cache_ttl=raw.get("ct", ""),
-            cache_key=raw.get("ck", ""),
-            cached_content=raw.get("cc", ""),
-        )
+        return Fingerprint(version=1, segments=_segments(raw), **_texts(raw))
     except (KeyError, TypeError, AttributeError, IndexError, struct.error, json.JSONDecodeError) as problem:
         raise ValueError(f"not a prefixscope fingerprint: {problem!r}") from problem
 
@@ -119,6 +119,8 @@ def _segments(raw: Any) -> tuple[SegmentPrint, ...]:
         raw.get("p") or [""] * count,
     )
     kinds = tuple(raw.get("vk", ()))
+    if not set(volatile.KINDS).issuperset(kinds):
+        raise TypeError(f"{kinds!r} are no volatile kinds")
     return tuple(
         _segment(headers[header], size, *facts, kinds)
         for header, size, *facts in zip(of, sizes, ids, *columns, strict=True)
@@ -144,12 +146,17 @@ def _segment(  # noqa: PLR0913, PLR0917 - one parameter a column
     kinds: tuple[str, ...],
 ) -> SegmentPrint:
     level, kind, role = header
-    if level not in _LEVELS or kind not in _KINDS or not isinstance(role, str) or size < 0:
+    if level not in _LEVELS or kind not in _KINDS or not isinstance(role, str) or not _is_count(size, _MAX_SIZE):
         raise TypeError(f"{header!r} of {size!r} bytes is no segment")
+    if not isinstance(marker, str) or not _is_count(canonical_id, _MASK) or not _is_count(skeleton_id, _MASK):
+        raise TypeError("a marker or an id is none")
     names = ("", *kinds)
     found = (
         Piece(i, n, names[m >> 1], bool(m & 1)) for i, n, m in _PIECE.iter_unpack(b64decode(pieces, validate=True))
     )
+    pieces_ = tuple(found) or (Piece(content_id, size),)
+    if sum(piece.size for piece in pieces_) != size:
+        raise TypeError(f"pieces do not make up a segment of {size} bytes")
     return SegmentPrint(
         level,
         kind,
@@ -158,9 +165,22 @@ def _segment(  # noqa: PLR0913, PLR0917 - one parameter a column
         content_id,
         skeleton_id or content_id,
         canonical_id or content_id,
-        tuple(found) or (Piece(content_id, size),),
+        pieces_,
         marker,
     )
+
+
+def _is_count(value: Any, most: int) -> bool:
+    return isinstance(value, int) and 0 <= value <= most
+
+
+def _texts(raw: Any) -> dict[str, Any]:
+    """The fields of a print that are texts, and its settings."""
+    found = {field: raw.get(name, "") for field, name in _TEXTS.items()}
+    settings = raw.get("set", {})
+    if not all(isinstance(text, str) for text in (*found.values(), *settings, *settings.values())):
+        raise TypeError("a text or a setting is none")
+    return found | {"settings": settings}
 
 
 def _sampled(segment: SegmentPrint) -> Sequence[Piece]:

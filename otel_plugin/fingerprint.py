@@ -4,7 +4,7 @@ Ids are BLAKE2b, 64 bit, keyed: without the key nobody can test a guess. Prints 
 compared; ``key_id`` travels with them so that a mix is noticed.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Generic, TypeVar
@@ -88,16 +88,17 @@ class Fingerprinter:
 
     def _segment(self, segment: Segment) -> SegmentPrint:
         core = self._cores.get(segment.text) or self._new_core(segment.text)
+        canonical_id = self._canonical_id(segment.canonical) if segment.canonical else core.content_id
         return SegmentPrint(
-            level=segment.level,
-            kind=segment.kind,
-            role=segment.role,
-            size=core.size,
-            content_id=core.content_id,
-            skeleton_id=core.skeleton_id,
-            canonical_id=self._canonical_id(segment.canonical) if segment.canonical else core.content_id,
-            pieces=core.pieces,
-            marker=segment.marker,
+            segment.level,
+            segment.kind,
+            segment.role,
+            core.size,
+            core.content_id,
+            core.skeleton_id,
+            canonical_id,
+            core.pieces,
+            segment.marker,
         )
 
     def _canonical_id(self, text: str) -> int:
@@ -107,20 +108,19 @@ class Fingerprinter:
     def _new_core(self, text: str) -> _Core:
         data = _utf8(text)
         content_id = self._id(data)
-        found = tuple(piece for unit in pieces.units(text) for piece in self._unit(unit))
-        core = _Core(len(data), content_id, self._skeleton(found, content_id), found)
+        found: list[Piece] = []
+        for unit in pieces.units(text):
+            found += self._units.get(unit) or self._new_unit(unit)
+        core = _Core(len(data), content_id, self._skeleton(found, content_id), tuple(found))
         return self._cores.put(text, core, len(data) + 100 * len(found))
 
-    def _unit(self, unit: tuple[str, bool]) -> tuple[Piece, ...]:
-        known = self._units.get(unit)
-        if known is not None:
-            return known
+    def _new_unit(self, unit: tuple[str, bool]) -> tuple[Piece, ...]:
         text, fine = unit
-        cuts = ((_utf8(part), kind) for part, kind in pieces.cut(text, fine=fine))
-        found = tuple(Piece(self._id(data), len(data), kind, i > 0) for i, (data, kind) in enumerate(cuts))
+        cuts = [(_utf8(part), kind) for part, kind in pieces.cut(text, fine=fine)]
+        found = tuple([Piece(self._id(data), len(data), kind, i > 0) for i, (data, kind) in enumerate(cuts)])
         return self._units.put(unit, found, len(text) + 100 * len(found))
 
-    def _skeleton(self, found: tuple[Piece, ...], content_id: int) -> int:
+    def _skeleton(self, found: Sequence[Piece], content_id: int) -> int:
         if not any(piece.volatile for piece in found):
             return content_id
         return self._id(b"".join(p.volatile.encode() if p.volatile else p.content_id.to_bytes(8, "big") for p in found))

@@ -5,7 +5,7 @@ Live capture and the audit build the same records, so that one analysis serves b
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Level = Literal["tools", "system", "messages"]
 """Where a segment stands in the provider's render order; a cached prefix is invalidated level by level."""
@@ -88,9 +88,8 @@ class Prompt:
     stream: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A content-defined part of a segment."""
+class Piece(NamedTuple):
+    """A content-defined part of a segment. A tuple, as is SegmentPrint: made by the million, and quicker to make."""
 
     content_id: int  # unsigned 64 bit, keyed
     size: int  # UTF-8 bytes
@@ -98,8 +97,7 @@ class Piece:
     continues: bool = False  # it belongs to the same line or sentence as the piece before
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentPrint:
+class SegmentPrint(NamedTuple):
     """A segment without its text. ``pieces`` sizes sum to ``size``."""
 
     level: Level

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
+import orjson
+
 from prefixscope.analyzer.ingest import buckets, content, dialects
 from prefixscope.analyzer.ingest.loose import count, moment, number, text, url
 from prefixscope.analyzer.ingest.results import Observed, Place, Rejected

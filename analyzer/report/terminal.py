@@ -34,8 +34,7 @@ def detail(finding: Mapping[str, Any], report: Mapping[str, Any], console: Conso
     saving = finding["saving_usd"]
     notes = (
         f"could be a false alarm if {wording.FALSE_ALARM[finding['cause']]}",
-        f"at least: {share(saving['low'] / saving['high'])}, what this provider keeps of predicted reads, and a step less "
-        "where a read that is rounded down hangs on estimated tokens",
+        f"at least: {share(saving['low'] / saving['high'])} of it: of the reads predicted, this provider keeps so many",
         f"confidence {finding['confidence']}: {wording.CONFIDENCE[finding['confidence']]}",
         f"measured from {window['from']} to {window['to']}, {window['days']:.1f} days",
         "calls to look at:",

@@ -40,7 +40,7 @@ def clean(value: Any) -> Any:
 FALSE_ALARM = {
     "volatile_prefix": "the text must stand there, because the model answers worse with it at the end: try it first",
     "tools_reordered": "the order of tools carries meaning for this model, or each call needs another set",
-    "ttl_lapse": "the pauses of this week are not those of the next: the longer lifetime costs more where nobody returns",
+    "ttl_lapse": "the pauses to come are not like these: a longer lifetime costs more where nobody comes back",
 }
 
 

@@ -74,7 +74,7 @@ def test_automatic_caches_equal_the_simulator(calls: list[SimCall], granularity:
 @settings(max_examples=300, deadline=None)
 @given(calls=_calls(explicit=True), lookback=st.sampled_from([1, 2, 20]), minimum=st.sampled_from([0, 256, 600]))
 def test_explicit_caches_equal_the_simulator(calls: list[SimCall], lookback: int, minimum: int) -> None:
-    """Markers, lookback, mixed TTLs, minimums, and entries that are refreshed because they were found by looking back."""
+    """Markers, lookback, mixed TTLs, minimums, and refreshes of entries that were found by looking back."""
     _assert_equal(calls, Rules("explicit", min_tokens=minimum, lookback=lookback))
 
 
