@@ -59,7 +59,7 @@ def run(loaded: Traffic, priced: pl.DataFrame) -> tuple[pl.DataFrame, list[Findi
         claimed=pl.Series(causes.claimed),
         marker_inferred=pl.Series(inferred.astype(np.bool_)),
     )
-    return explained, find(warm, grouped, plan, causes, check), check
+    return explained, find(warm, grouped, plan, check), check
 
 
 def with_costs(calls: pl.DataFrame) -> pl.DataFrame:

@@ -54,10 +54,15 @@ def of_volatile(case: Case) -> Told:
     kind = next(iter(counts)).replace("_", " ")
     headline = (
         f"{kind} at byte {where['byte']:,} of segment {where['segment']} ({where['level']}), "
-        f"{facts['distinct_values']:,} values in {facts['family_calls']:,} calls: "
-        f"{facts['static_tokens_behind']:,} static tokens behind it are never reused"
+        f"{facts['distinct_values']:,} values in {facts['family_calls']:,} calls: {_stranded(facts)} are never reused"
     )
     return Told(headline, f"Move the {kind} behind the static text: {_target(case, moved)}.", facts)
+
+
+def _stranded(facts: Mapping[str, Any]) -> str:
+    if facts["static_tokens_behind"]:
+        return f"{facts['static_tokens_behind']:,} static tokens behind it"
+    return f"the {facts['breaks_at']['token']:,} tokens that share its cache breakpoint"
 
 
 def _place(case: Case, breaks: Ints) -> dict[str, Any]:

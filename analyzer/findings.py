@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from prefixscope.analyzer import evidence
-from prefixscope.analyzer.causes import CAUSE_OF_FIX, Causes
+from prefixscope.analyzer.causes import CAUSE_OF_FIX
 from prefixscope.analyzer.evidence import Case
 from prefixscope.analyzer.families import Families
 from prefixscope.analyzer.ragged import Bools
@@ -18,6 +18,7 @@ from prefixscope.analyzer.traffic import Traffic
 
 Range = tuple[float, float]
 _EXAMPLES = 5
+_GAIN = 16  # tokens more that a call must read for a fix to count as its fix
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class Finding:
     service: str
     provider: str
     model: str
-    calls: int  # calls with this cause
+    calls: int  # calls that read more with the fix
     family_calls: int
     missed_tokens: int
     confidence: str  # A: provider said so, B: usage and prompt agree, C: usage and prompt could not be compared
@@ -42,7 +43,7 @@ class Finding:
     examples: tuple[Mapping[str, Any], ...] = ()  # call_id, response_id, file, line
 
 
-def find(traffic: Traffic, families: Families, plan: Plan, causes: Causes, check: pl.DataFrame) -> list[Finding]:
+def find(traffic: Traffic, families: Families, plan: Plan, check: pl.DataFrame) -> list[Finding]:
     """Findings that save money, dearest first. Savings of different findings are disjoint.
 
     ``check`` is ``savings.achieved_rate``: how far the provider keeps what the replay predicts.
@@ -51,10 +52,9 @@ def find(traffic: Traffic, families: Families, plan: Plan, causes: Causes, check
     found = []
     for family, chosen in enumerate(plan.chosen):
         members = families.of_call == family
-        for fix, worth in _worth(chosen, plan, members, causes, traffic, achieved):
-            hit = members & causes.claimed & (causes.cause == CAUSE_OF_FIX[fix])
-            if hit.any():
-                found.append(_finding(Case(traffic, families, family, members, hit), fix, worth))
+        for fix, worth in _worth(chosen, plan, members, traffic, achieved):
+            if worth.hit.any():
+                found.append(_finding(Case(traffic, families, family, members, worth.hit), fix, worth))
     return sorted((f for f in found if f.saving[1] > 0), key=lambda f: (-f.saving[1], f.id))
 
 
@@ -71,27 +71,24 @@ class Worth:
     """What a fix adds to the fixes before it, over one family."""
 
     saving: Range
+    hit: Bools  # calls that read more with it
     missed_tokens: float
     confidence: str
     formula: tuple[Mapping[str, Any], ...]
 
 
-def _worth(  # noqa: PLR0913, PLR0917
-    chosen: tuple[str, ...],
-    plan: Plan,
-    members: Bools,
-    causes: Causes,
-    traffic: Traffic,
-    achieved: Mapping[tuple[str, str], float],
+def _worth(
+    chosen: tuple[str, ...], plan: Plan, members: Bools, traffic: Traffic, achieved: Mapping[tuple[str, str], float]
 ) -> Iterator[tuple[str, Worth]]:
     for fix, before, after in steps(chosen):
         formula = _formula(plan.changes[before], plan.changes[after], members)
         high = -sum(row["usd"] for row in formula)
         rate, confidence = _expectation(traffic, members, achieved)
-        missed = causes.missed[members & causes.claimed & (causes.cause == CAUSE_OF_FIX[fix])].sum()
+        gained = np.where(members, plan.changes[after].tokens["read"] - plan.changes[before].tokens["read"], 0.0)
+        hit = gained >= _GAIN
         doubtful = float((plan.changes[after].doubtful - plan.changes[before].doubtful)[members].sum())
         low = max(high - max(doubtful, 0.0), 0.0) * rate
-        yield fix, Worth((low, high), float(missed), confidence, formula)
+        yield fix, Worth((low, high), hit, float(gained[hit].sum()), confidence, formula)
 
 
 def _formula(before: Change, after: Change, members: Bools) -> tuple[Mapping[str, Any], ...]:

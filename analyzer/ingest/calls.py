@@ -60,7 +60,7 @@ def _foreign(
     model = _model(text(found.get("model")) or served)
     provider = _provider(found, model)
     of_span = _of_span(span, start_ns)
-    api, print_, lost = _print(span, found, printer, of_span["service"])
+    api, print_, lost = _print(span, found, printer)
     record = CallRecord(
         **of_span,
         provider=provider,
@@ -106,9 +106,7 @@ def _provider(found: Mapping[str, Any], model: str) -> str:
     return by_host or providers.canonical(text(found.get("provider"))) or providers.identify(model=model)
 
 
-def _print(
-    span: Span, found: Mapping[str, Any], printer: Fingerprinter, service: str
-) -> tuple[str, Fingerprint | None, str]:
+def _print(span: Span, found: Mapping[str, Any], printer: Fingerprinter) -> tuple[str, Fingerprint | None, str]:
     """(api, fingerprint, why there is none although there was a prompt)."""
     try:
         request = content.request(span, found)

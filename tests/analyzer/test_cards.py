@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import date, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -222,8 +223,8 @@ def test_cards_of_one_name_follow_each_other_without_gap_or_overlap() -> None:
         for name in {row.values["name"] for row in book.rows}:
             spans = [row for row in book.rows if row.values["name"] == name]
             assert {(row.models, row.excluded) for row in spans} == {(spans[0].models, spans[0].excluded)}
-            begins = [row.values.get("since") for row in spans]
-            ends = [row.values.get("until") for row in spans]
+            begins: list[Any] = [row.values.get("since") for row in spans]
+            ends: list[Any] = [row.values.get("until") for row in spans]
             assert begins == [None, *ends[:-1]], name
             assert ends[-1] is None
             assert begins[1:] == sorted(begins[1:])

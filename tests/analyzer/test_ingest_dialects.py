@@ -23,7 +23,8 @@ ANTHROPIC = Usage("reported", uncached=21, read=1800, write_unknown=188, output=
 
 def genai(provider: str, model: str, given: int, output: int, **more: Any) -> dict[str, Any]:
     """Attributes of the GenAI conventions; ``more`` with _ for the dot and __ for the underscore."""
-    found = {"gen_ai.operation.name": "chat", "gen_ai.provider.name": provider, "gen_ai.request.model": model}
+    found: dict[str, Any] = {"gen_ai.operation.name": "chat", "gen_ai.provider.name": provider}
+    found |= {"gen_ai.request.model": model}
     found |= {"gen_ai.usage.input_tokens": given, "gen_ai.usage.output_tokens": output}
     return found | {f"gen_ai.usage.{name}": value for name, value in more.items()}
 
@@ -34,7 +35,7 @@ def cached(read: int | None, write: int | None, spelling: str = "cache_write") -
 
 
 def inference(provider: str, model: str, given: int, output: int, **details: int) -> dict[str, Any]:
-    found = {"openinference.span.kind": "LLM", "llm.provider": provider, "llm.model_name": model}
+    found: dict[str, Any] = {"openinference.span.kind": "LLM", "llm.provider": provider, "llm.model_name": model}
     found |= {"llm.token_count.prompt": given, "llm.token_count.completion": output}
     return found | {f"llm.token_count.prompt_details.{name}": value for name, value in details.items()}
 

@@ -52,7 +52,7 @@ def proto(service: str) -> bytes:
         end_time_unix_nano=samples.START_NS + 1_500_000_000,
     )
     span.attributes.extend(KeyValue(key=k, value=proto_value(v)) for k, v in samples.CALL.items())
-    return request.SerializeToString()
+    return bytes(request.SerializeToString())
 
 
 def prefixed(*messages: bytes) -> bytes:
@@ -274,7 +274,8 @@ def test_a_path_that_is_not_there_is_an_error(tmp_path: Path, name: str, why: st
 
 def test_progress_counts_the_bytes_on_disk(tmp_path: Path) -> None:
     """The bar runs to the size of the file, compressed or not."""
-    path, seen = tmp_path / "traces.gz", []
+    path = tmp_path / "traces.gz"
+    seen: list[int] = []
     path.write_bytes(gzip.compress(LINES))
     assert len(list(read([path], Fingerprinter(samples.KEY), on_bytes=seen.append))) == 2
     assert sum(seen) == path.stat().st_size

@@ -32,7 +32,7 @@ HOSTILE = {
 }
 
 
-@pytest.fixture(scope="module", params=HOSTILE.values(), ids=HOSTILE)
+@pytest.fixture(scope="module", params=HOSTILE.values(), ids=list(HOSTILE))
 def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

@@ -50,7 +50,7 @@ def _line(provider: str, index: int, outcome: Outcome) -> dict[str, Any]:
     question = {"role": "user", "content": f"Where is parcel {chr(97 + index % 26)}{chr(97 + index // 26)} today?"}
     written = sum(outcome.writes.values())
     if provider == "openai":
-        request = {"model": "gpt-5.1", "messages": [{"role": "system", "content": system}, question]}
+        request: dict[str, Any] = {"model": "gpt-5.1", "messages": [{"role": "system", "content": system}, question]}
         usage = {
             "prompt_tokens": outcome.read + outcome.uncached,
             "completion_tokens": 40,

@@ -29,10 +29,8 @@ REPORTED = Usage(state="reported", uncached=100, read=900, output=20)
 
 def record(**fields: Any) -> CallRecord:
     """A call of one second to gpt-4.1 at ``START``."""
-    return CallRecord(
-        **{"started_ns": START, "service": "shop", "provider": "openai", "model": "gpt-4.1", "duration_ms": 1000.0}
-        | fields
-    )
+    call = CallRecord(START, service="shop", provider="openai", model="gpt-4.1", duration_ms=1000.0)
+    return replace(call, **fields)
 
 
 def observed(call: CallRecord, *, file: str = "traces.jsonl", line: int = 1) -> Observed:

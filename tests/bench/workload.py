@@ -70,8 +70,8 @@ def calls(shape: Shape) -> Iterator[Call]:
     services = [_service(rng, words, shape, number) for number in range(4)]
     number = 0
     for session in range(10**9):
-        for call in _session(rng, words, shape, services[session % 4], session):
-            yield Call(*call[:2], number, *call[2:])
+        for service, name, at_ns, body, usage in _session(rng, words, shape, services[session % 4], session):
+            yield Call(service, name, number, at_ns, body, usage)
             number += 1
 
 
@@ -132,7 +132,7 @@ def _session(
     messages = [_message(rng, words, shape, turn) for turn in range(shape.history)]
     at_ns = _START_NS + number * _SESSIONS_APART_S * 10**9
     cached = 0
-    for turn in range(shape.turns):
+    for _ in range(shape.turns):
         messages.append(_message(rng, words, shape, len(messages)))
         body = _body(service, messages, at_ns)
         tokens = len(json.dumps(body)) // 4
