@@ -81,7 +81,9 @@ def test_explicit_caches_equal_the_simulator(calls: list[SimCall], lookback: int
 
 
 @pytest.mark.parametrize("cache", ["automatic", "explicit"])
-def test_partitioned_replay_equals_the_whole(cache: Literal["automatic", "explicit"], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_partitioned_replay_equals_the_whole(
+    cache: Literal["automatic", "explicit"], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Replaying prefixes in portions, as large traffic is, changes nothing."""
     parts = tuple(Part((i % 5, i % 2), 100, i // 2) for i in range(10))
     calls = [SimCall(i * 50_000, i * 50_000, "a", parts[: 4 + i % 6], (Marker(3, 300_000),)) for i in range(30)]
