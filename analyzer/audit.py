@@ -12,9 +12,9 @@ from prefixscope.analyzer.call_rates import cost, rate_calls
 from prefixscope.analyzer.causes import explain
 from prefixscope.analyzer.findings import Finding, find
 from prefixscope.analyzer.report import data
-from prefixscope.analyzer.report.data import INPUT_BUCKETS, Report
+from prefixscope.analyzer.report.data import Report
 from prefixscope.analyzer.store import Ingested, Store
-from prefixscope.analyzer.traffic import Traffic, model_name
+from prefixscope.analyzer.traffic import INPUT_BUCKETS, Traffic, model_name
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,7 @@ def explain(traffic: Traffic, families: Families, base: Outcome, plan: Plan) -> 
     settle("unexplained", base.read - reported > tolerance, base.read - reported)
     settle("ttl_lapse", base.shared - np.maximum(base.unexpired, reached) > tolerance, base.shared - reached)
     settle("parallel_cold_start", base.unexpired - reached > tolerance, base.unexpired - reached)
-    minimum = traffic.per_card("min_tokens")
+    minimum = traffic.min_tokens
     settle("below_minimum", (total < minimum) & (base.shared <= reached + tolerance), total)
     settle("first_seen", total - reached > np.maximum(tolerance, 0.5 * total), total - reported)
     return Causes(cause, np.maximum(missed, 0.0), claimed)

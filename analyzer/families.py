@@ -3,7 +3,7 @@
 Sessions do not matter: three hundred one-call sessions that share a system prompt behind a clock are one family.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -21,6 +21,10 @@ class Families:
 
     of_call: Ints
     anchor: Ids  # family -> id of the atom that its calls share
+
+    def only(self, chosen: Bools) -> "Families":
+        """The families of the chosen calls; they keep their numbers."""
+        return replace(self, of_call=self.of_call[chosen])
 
     def __len__(self) -> int:
         return len(self.anchor)
@@ -74,7 +78,7 @@ def opening(traffic: Traffic, families: Families) -> Opening:
     family = families.of_call[call]
     stride = int(atom.max(initial=0)) + 1
     key, number = ragged.factorize(family * stride + atom)
-    holders = np.bincount(np.unique(number * len(traffic) + call) // len(traffic), minlength=len(key))
+    holders = np.bincount(ragged.distinct(number * len(traffic) + call) // len(traffic), minlength=len(key))
     size = np.bincount(families.of_call[families.of_call >= 0], minlength=len(families))
     adjacent = np.flatnonzero((np.diff(at) == 1) & (np.diff(call) == 0))
     firm = _firm(holders / size[key // stride], number[adjacent], number[adjacent + 1])
@@ -103,7 +107,7 @@ def _firm(share: Floats, left: Ints, right: Ints) -> Bools:
 def _distinct_pairs(call: Ints, atom: Ints, chosen: Bools) -> tuple[Ints, Ints]:
     """Distinct (call, atom) of the chosen rows, sorted: an atom repeated inside a prompt counts once."""
     stride = int(atom.max(initial=0)) + 1
-    pairs = np.unique(call[chosen] * stride + atom[chosen])
+    pairs = ragged.distinct(call[chosen] * stride + atom[chosen])
     return pairs // stride, pairs % stride
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from prefixscope.analyzer import ragged
-from prefixscope.analyzer.families import Families, opening
+from prefixscope.analyzer.families import Families, Opening, opening
 from prefixscope.analyzer.prompts import MESSAGES, TOOLS, Rows
 from prefixscope.analyzer.ragged import Bools, Floats, Ints
 from prefixscope.analyzer.traffic import Traffic
@@ -19,13 +19,25 @@ SORT_TOOLS, MOVE_VOLATILE, EXTEND_TTL = "sort_tools", "move_volatile", "extend_t
 
 def sort_tools(traffic: Traffic, _: Families) -> Traffic:
     """Every request sends its tools in one order, each with its keys in one order."""
+    return traffic.with_prompts(replace(traffic.prompts, segment=_with_tools_sorted(traffic)))
+
+
+def unsorted_calls(traffic: Traffic) -> Bools:
+    """Calls whose tools ``sort_tools`` would send otherwise."""
+    differs = (_with_tools_sorted(traffic) != traffic.prompts.segment).astype(np.int64)
+    return ragged.group_sums(differs, traffic.prompts.offsets) > 0
+
+
+def _with_tools_sorted(traffic: Traffic) -> Ints:
+    """The segments of all prompts: tools in the order in which they were first seen, of those alike the first."""
     prompts, contents = traffic.prompts, traffic.contents
     segment = np.where(contents.level == TOOLS, _first_alike(contents.canonical), np.arange(len(contents.canonical)))
     segment = segment[prompts.segment]
     is_tool = contents.level[segment] == TOOLS
     call = ragged.owners(prompts.offsets)
     place = np.where(is_tool, segment, len(contents.canonical) + np.arange(len(segment)))
-    return traffic.with_prompts(replace(prompts, segment=segment[np.lexsort((place, ~is_tool, call))]))
+    ordered: Ints = segment[np.lexsort((place, ~is_tool, call))]
+    return ordered
 
 
 def move_volatile(traffic: Traffic, families: Families) -> Traffic:
@@ -35,12 +47,13 @@ def move_volatile(traffic: Traffic, families: Families) -> Traffic:
     very end of the prompt, behind all markers.
     """
     rows = traffic.rows
-    moved = volatile_rows(traffic, families)
+    found = opening(traffic, families)
+    moved = _volatile(traffic, families, found)
     if not moved.any():
         return traffic
     steady = steady_rows(traffic, moved)
     place = np.arange(len(rows.atom), dtype=np.float64)
-    static_end = _last_static(traffic, families)[rows.call]
+    static_end = _last_static(traffic, found)[rows.call]
     place[steady] = static_end[steady] + 0.5
     place[moved & ~steady] = len(rows.atom)
     return replace(traffic, rows=_moved(traffic, moved, place))
@@ -69,8 +82,11 @@ def volatile_rows(traffic: Traffic, families: Families) -> Bools:
 
     A tool that differs as a whole cannot be moved.
     """
+    return _volatile(traffic, families, opening(traffic, families))
+
+
+def _volatile(traffic: Traffic, families: Families, found: Opening) -> Bools:
     rows = traffic.rows
-    found = opening(traffic, families)
     mixed = _blocks_with(found.static, traffic)
     static_behind = _bytes_behind(found.static, traffic) >= _WORTH_MOVING
     marked_behind = mixed & _blocks_with(rows.marker_ms > 0, traffic) & (rows.level != MESSAGES)
@@ -84,9 +100,9 @@ def _first_alike(values: np.ndarray[tuple[int], np.dtype[np.uint64]]) -> Ints:
     return first[number]
 
 
-def _last_static(traffic: Traffic, families: Families) -> Ints:
+def _last_static(traffic: Traffic, found: Opening) -> Ints:
     """For each call the last static row of its opening, -1 where there is none."""
-    at = np.flatnonzero(opening(traffic, families).static)
+    at = np.flatnonzero(found.static)
     last = np.full(len(traffic), -1, dtype=np.int64)
     np.maximum.at(last, traffic.rows.call[at], at)
     return last
@@ -114,13 +130,13 @@ def steady_rows(traffic: Traffic, moved: Bools) -> Bools:
     session = np.where((names != "").to_numpy(), names.rank("dense").to_numpy().astype(np.int64), -1)
     of_row = session[rows.call]
     chosen = moved & (of_row >= 0)
-    pairs = np.unique(np.stack([of_row[chosen], rows.atom[chosen], rows.call[chosen]], axis=1), axis=0)
     stride = int(rows.atom.max(initial=0)) + 1
-    key, holders = np.unique(pairs[:, 0] * stride + pairs[:, 1], return_counts=True)
+    _, number = ragged.factorize(of_row[chosen] * stride + rows.atom[chosen])
+    holders = np.bincount(ragged.distinct(number * len(traffic) + rows.call[chosen]) // len(traffic))
     calls = np.bincount(session[session >= 0])
     found = np.zeros(len(moved), dtype=np.bool_)
     at = np.flatnonzero(chosen)
-    held = holders[np.searchsorted(key, of_row[at] * stride + rows.atom[at])]
+    held = holders[number]
     found[at] = (held > 1) & (2 * held > calls[of_row[at]])
     return found
 

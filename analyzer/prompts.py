@@ -1,7 +1,7 @@
 """Prompts as flat rows: calls -> segments -> atoms. What replay reads and fixes rearrange."""
 
 from dataclasses import dataclass, fields, replace
-from typing import get_args
+from typing import TypeVar, get_args
 
 import numpy as np
 import polars as pl
@@ -50,6 +50,17 @@ class Rows:
         """The same calls, their rows in another order; ``order`` stays within each call."""
         arrays = {f.name: getattr(self, f.name)[order] for f in fields(self) if f.name != "offsets"}
         return replace(self, **arrays)
+
+
+_T = TypeVar("_T", Prompts, Rows)
+
+
+def of_calls(found: _T, chosen: Bools) -> _T:
+    """The prompts, or rows, of the chosen calls."""
+    lengths = np.diff(found.offsets)
+    kept = np.repeat(chosen, lengths)
+    arrays = {f.name: getattr(found, f.name)[kept] for f in fields(found) if f.name != "offsets"}
+    return replace(found, offsets=ragged.offsets_of(lengths[chosen]), **arrays)
 
 
 def ttl_ms(name: str, default: int = 300_000) -> int:

@@ -10,7 +10,8 @@ The sequential simulator in ``sample_traces/simulator.py`` states the same rules
 together call by call.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from prefixscope.analyzer.traffic import Traffic
 
 TTLS_MS = {"write_12h": 43_200_000, "write_1h": 3_600_000, "write_30m": 1_800_000, "write_5m": 300_000}
 _DOUBT, _DOUBT_TOKENS = 0.005, 8.0  # how far a position estimated from bytes may be off: a share of it, and tokens
+_Array = TypeVar("_Array", bound=np.ndarray[Any, Any])
 _ROWS_AT_ONCE = 16_000_000
 
 
@@ -35,6 +37,16 @@ class Outcome:
     depth: Ints  # rows of the prompt covered by the read
     unexpired: Floats  # tokens of the longest prefix that had not expired, be its first response begun or not
     shared: Floats  # tokens of the longest prefix that an earlier call had, however long ago
+
+    def with_calls(self, chosen: Bools, part: "Outcome") -> "Outcome":
+        """This outcome with that of the chosen calls taken from ``part``, which has only those."""
+        arrays = {
+            f.name: _put(getattr(self, f.name), chosen, getattr(part, f.name))
+            for f in fields(self)
+            if f.name != "writes"
+        }
+        writes = {name: _put(tokens, chosen, part.writes[name]) for name, tokens in self.writes.items()}
+        return Outcome(writes=writes, **arrays)
 
     @property
     def write(self) -> Floats:
@@ -51,6 +63,12 @@ class _Events:
     expires_ms: Ints  # touches: when the entry dies unless touched again; lookups: -1
     ready: Ints  # touches: rank of the time its first response began; lookups: a rank behind all
     clock: Ints  # rank of at_ms on the same scale as ``ready``
+
+
+def _put(values: _Array, chosen: Bools, new: _Array) -> _Array:
+    found = values.copy()
+    found[chosen] = new
+    return found
 
 
 def replay(traffic: Traffic) -> Outcome:
@@ -117,7 +135,7 @@ def _tokens_at(ends: Floats, offsets: Ints, depth: Ints) -> Floats:
 def _rounded(tokens: Floats, traffic: Traffic) -> Floats:
     granularity = np.maximum(traffic.per_card("granularity"), 1)
     floored = np.floor(np.round(tokens, 6) / granularity) * granularity
-    return np.where(floored >= traffic.per_card("min_tokens"), floored, 0.0)
+    return np.where(floored >= traffic.min_tokens, floored, 0.0)
 
 
 def _automatic(traffic: Traffic, chain: Ids, chosen: Bools) -> list[Ints]:
@@ -199,7 +217,7 @@ def _explicit(traffic: Traffic, chain: Ids, ends: Floats, chosen: Bools) -> list
     """Rows up to the deepest entry each explicit call finds: alive, not expired, and ever written."""
     rows = traffic.rows
     call = rows.call
-    minimum = traffic.per_card("min_tokens")[call]
+    minimum = traffic.min_tokens[call]
     counts = chosen[call] & (ends >= minimum) & block_ends(rows)
     marker = np.flatnonzero(counts & (rows.marker_ms > 0))
     behind, candidate = _candidates(rows, call, marker, counts, traffic.per_card("lookback")[call])
@@ -265,7 +283,7 @@ def _writes(traffic: Traffic, ends: Floats, reached: Floats, total: Floats) -> d
     explicit = traffic.per_card("cache") == "explicit"
     call = rows.call
     marked = np.flatnonzero(
-        explicit[call] & (rows.marker_ms > 0) & block_ends(rows) & (ends >= traffic.per_card("min_tokens")[call])
+        explicit[call] & (rows.marker_ms > 0) & block_ends(rows) & (ends >= traffic.min_tokens[call])
     )
     edge = reached.copy()
     writes: dict[str, Floats] = {}

@@ -12,10 +12,11 @@ import numpy as np
 import polars as pl
 
 from prefixscope.analyzer import fixes as fixes_module
+from prefixscope.analyzer import ragged
 from prefixscope.analyzer.families import Families
-from prefixscope.analyzer.ragged import Floats
+from prefixscope.analyzer.ragged import Bools, Floats
 from prefixscope.analyzer.replay import Outcome, replay
-from prefixscope.analyzer.traffic import Traffic
+from prefixscope.analyzer.traffic import Traffic, numbered
 
 BUCKETS = ("uncached", "read", "write_5m", "write_30m", "write_1h", "write_12h")
 FixSet = frozenset[str]
@@ -61,13 +62,16 @@ def base_outcome(traffic: Traffic) -> tuple[Traffic, Outcome]:
 def plan(traffic: Traffic, families: Families, base: Outcome, rates: pl.DataFrame) -> Plan:
     """Replays every sensible combination of fixes and chooses for each family those that pay."""
     outcomes = {NONE: base}
-    for fix_set in _combinations(_relevant(traffic, families, base)):
-        outcomes[fix_set] = replay(_apply(fix_set, traffic, families))
+    relevant = _relevant(traffic, families, base)
+    for fix_set in _combinations(list(relevant)):
+        chosen = _bound_together(traffic, families, np.any([relevant[name] for name in fix_set], axis=0))
+        fixed = replay(_apply(fix_set, traffic.only(chosen), families.only(chosen)))
+        outcomes[fix_set] = base.with_calls(chosen, fixed)
     price = _prices(rates)
     changes = {fix_set: _change(traffic, base, outcome, price) for fix_set, outcome in outcomes.items()}
     saved = {fix_set: _by_family(change.saved, families) for fix_set, change in changes.items()}
-    chosen = tuple(tuple(_greedy({s: values[f] for s, values in saved.items()})) for f in range(len(families)))
-    return Plan(outcomes, changes, chosen)
+    best = tuple(tuple(_greedy({s: values[f] for s, values in saved.items()})) for f in range(len(families)))
+    return Plan(outcomes, changes, best)
 
 
 def achieved_rate(traffic: Traffic, base: Outcome) -> pl.DataFrame:
@@ -92,16 +96,36 @@ def _model() -> pl.Expr:
     return pl.when(pl.col("served_model") != "").then("served_model").otherwise("model")
 
 
-def _relevant(traffic: Traffic, families: Families, base: Outcome) -> list[str]:
-    """Fixes that can change anything here."""
+def _relevant(traffic: Traffic, families: Families, base: Outcome) -> dict[str, Bools]:
+    """Fixes that can change anything here, each with the calls that it can change."""
     lapsed = base.shared > base.unexpired
     longer = fixes_module.longest_ttl_ms(traffic) > traffic.ttl_ms
+    volatile = fixes_module.volatile_rows(traffic, families).astype(np.int64)
     found = {
-        fixes_module.SORT_TOOLS: traffic.contents.level[traffic.prompts.segment] == 0,
-        fixes_module.MOVE_VOLATILE: fixes_module.volatile_rows(traffic, families),
+        fixes_module.SORT_TOOLS: fixes_module.unsorted_calls(traffic),
+        fixes_module.MOVE_VOLATILE: ragged.group_sums(volatile, traffic.rows.offsets) > 0,
         fixes_module.EXTEND_TTL: lapsed & longer,
     }
-    return [name for name in fixes_module.APPLY if found[name].any()]
+    return {name: found[name] for name in fixes_module.APPLY if found[name].any()}
+
+
+def _bound_together(traffic: Traffic, families: Families, chosen: Bools) -> Bools:
+    """The chosen calls, those that share a cache scope, a family or a session with them, and so on.
+
+    No other call has any bearing on what a fix does to the chosen ones.
+    """
+    session = np.where(traffic.calls["session_id"] == "", -1, numbered(traffic.calls.select("session_id")))
+    bonds = (ragged.factorize(traffic.scope)[1], families.of_call, session)
+    while True:
+        grown = chosen
+        for bond in bonds:
+            touched = np.zeros(int(bond.max(initial=-1)) + 2, dtype=np.bool_)
+            touched[bond[grown]] = True
+            touched[-1] = False  # where -1, no bond, has ended up
+            grown = grown | touched[bond]
+        if np.array_equal(grown, chosen):
+            return chosen
+        chosen = grown
 
 
 def _combinations(names: list[str]) -> Iterator[FixSet]:

@@ -10,10 +10,12 @@ import pyarrow as pa
 from prefixscope.analyzer import ragged
 from prefixscope.analyzer.atoms import Contents
 from prefixscope.analyzer.cards import RuleCard, card_for
-from prefixscope.analyzer.prompts import TOOLS, Prompts, Rows, prompts_of, rows_of, ttl_ms
+from prefixscope.analyzer.prompts import TOOLS, Prompts, Rows, of_calls, prompts_of, rows_of, ttl_ms
 from prefixscope.analyzer.ragged import Bools, Floats, Ids, Ints
 
 _FRAME_TOKENS = 4.0
+WRITE_BUCKETS = ("write_5m", "write_30m", "write_1h", "write_12h", "write_unknown")
+INPUT_BUCKETS = ("uncached", "read", *WRITE_BUCKETS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,16 @@ class Traffic:
         return np.array([getattr(card, name) for card in self.cards])[self.card]
 
     @property
+    def min_tokens(self) -> Floats:
+        """The shortest prefix that each call could have cached: the card's, or less where the provider did cache less.
+
+        What it read or wrote is evidence; a tenth less leaves room for positions that are estimated from bytes.
+        """
+        cached = self.calls.select(pl.sum_horizontal(INPUT_BUCKETS[1:])).to_series().to_numpy()
+        minimum = self.per_card("min_tokens").astype(np.float64)
+        return np.where(cached > 0, np.minimum(minimum, 0.9 * cached), minimum)
+
+    @property
     def known(self) -> Bools:
         """Calls whose prompt is known."""
         return np.diff(self.prompts.offsets) > 0
@@ -48,8 +60,20 @@ class Traffic:
     @property
     def input_total(self) -> Ints:
         """Input tokens as reported; 0 where they are not."""
-        buckets = ("uncached", "read", "write_5m", "write_30m", "write_1h", "write_12h", "write_unknown")
-        return self.calls.select(pl.sum_horizontal(buckets)).to_series().to_numpy()
+        return self.calls.select(pl.sum_horizontal(INPUT_BUCKETS)).to_series().to_numpy()
+
+    def only(self, chosen: Bools) -> "Traffic":
+        """The chosen calls, everything about them unchanged."""
+        if chosen.all():
+            return self
+        per_call = ("card", "scope", "level_salt", "at_ms", "first_token_ms", "ttl_ms", "tokens_per_byte")
+        return replace(
+            self,
+            calls=self.calls.filter(pl.Series(chosen)),
+            prompts=of_calls(self.prompts, chosen),
+            rows=of_calls(self.rows, chosen),
+            **{name: getattr(self, name)[chosen] for name in per_call},
+        )
 
     def with_prompts(self, prompts: Prompts) -> "Traffic":
         """The same calls with other segments; rows and their tokens are made anew."""
@@ -96,13 +120,22 @@ def with_tokens(traffic: Traffic, tokens_per_byte: Floats) -> Traffic:
     last = rows.block == np.repeat(rows.block[np.maximum(rows.offsets[1:] - 1, 0)], np.diff(rows.offsets))
     in_last = ragged.group_sums(np.where(last, tokens, 0.0), rows.offsets)
     before = ragged.group_sums(tokens, rows.offsets) - in_last
-    fits = (total - before >= 0.2 * in_last) & (in_last > 0)
+    fits = (total - before >= 0.2 * in_last) & ((total - before <= 3.0 * in_last) | ~_ends_in_text(traffic))
     with np.errstate(divide="ignore", invalid="ignore"):
         of_last = np.where(fits, (total - before) / in_last, total / (before + in_last))
         of_rest = np.where(fits, 1.0, total / (before + in_last))
     reported = (traffic.calls["usage_state"] != "missing").to_numpy() & (total > 0)
     scale = np.where(reported[call], np.where(last, of_last[call], of_rest[call]), 1.0)
     return replace(traffic, rows=replace(rows, tokens=tokens * scale), tokens_per_byte=tokens_per_byte)
+
+
+def _ends_in_text(traffic: Traffic) -> Bools:
+    """Calls whose last segment is text: a file or an image can weigh far more than the bytes that name it."""
+    prompts = traffic.prompts
+    found = np.zeros(len(traffic), dtype=np.bool_)
+    text = traffic.contents.kind.is_in(["image", "file", "opaque"]).not_().to_numpy()
+    found[traffic.known] = text[prompts.segment[prompts.offsets[1:][traffic.known] - 1]]
+    return found
 
 
 def frame_tokens(traffic: Traffic) -> Floats:

@@ -9,10 +9,9 @@ import polars as pl
 
 from prefixscope.analyzer.findings import Finding
 from prefixscope.analyzer.store import Ingested
+from prefixscope.analyzer.traffic import WRITE_BUCKETS
 
 SCHEMA_VERSION: Final = 1
-WRITE_BUCKETS: Final = ("write_5m", "write_30m", "write_1h", "write_12h", "write_unknown")
-INPUT_BUCKETS: Final = ("uncached", "read", *WRITE_BUCKETS)
 NO_CHECK: Final = pl.DataFrame()
 Report = Mapping[str, Any]
 

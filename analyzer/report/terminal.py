@@ -34,7 +34,7 @@ def detail(finding: Mapping[str, Any], report: Mapping[str, Any], console: Conso
     saving = finding["saving_usd"]
     notes = (
         f"could be a false alarm if {wording.FALSE_ALARM[finding['cause']]}",
-        f"at least: {share(saving['low'] / saving['high'])} of that, as this provider keeps the reads that are predicted",
+        f"at least: {share(saving['low'] / saving['high'])} of that, as this provider keeps reads that are predicted",
         f"confidence {finding['confidence']}: {wording.CONFIDENCE[finding['confidence']]}",
         f"measured from {window['from']} to {window['to']}, {window['days']:.1f} days",
         "calls to look at:",

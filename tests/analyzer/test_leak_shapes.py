@@ -15,7 +15,19 @@ from simulator import Marker, Outcome, Part, Rules, SimCall, simulate
 
 CALLS = 120
 START = datetime(2026, 11, 10, tzinfo=UTC)
-WORDS = ["policy", "refund", "customer", "order", "charge", "account", "invoice", "review", "travel", "meeting", "budget", "quarter", "window", "market"]
+WORDS = [
+    "policy",
+    "refund",
+    "customer",
+    "order",
+    "charge",
+    "account",
+    "invoice",
+    "review",
+    "travel",
+    "budget",
+    "market",
+]
 _RNG = random.Random(5)
 
 
@@ -39,7 +51,7 @@ TOOLS = [
 
 @dataclass(frozen=True)
 class Sent:
-    """A request, what it is made of as sent, and what it is made of with the leak mended; a part is (content, block)."""
+    """A request, what it is made of as sent, and with the leak mended; a part is (content, block)."""
 
     request: dict[str, Any]
     parts: Sequence[tuple[str, int]]
@@ -192,4 +204,8 @@ def test_shape(shape: Shape, causes: list[str], tmp_path: Path) -> None:
     report = auditing.report([log])
     assert sorted(finding["cause"] for finding in report["findings"]) == causes
     saving = _cost(as_sent, model) - _cost(mended, model)
-    assert report["recoverable_usd"]["high"] == pytest.approx(saving, rel=0.02, abs=1e-9)
+    base, read, _ = PRICES[model]
+    # where reads are rounded down to 128, the last step of each call may hang on a single estimated token
+    step = 0.0 if sent[0].marked else CALLS * 128 * (base - read) / 1e6
+    tolerance = max(0.02 * saving, step if saving else 0.0)
+    assert report["recoverable_usd"]["high"] == pytest.approx(saving, abs=tolerance)
