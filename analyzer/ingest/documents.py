@@ -20,7 +20,7 @@ def read(
     ``strange`` is told what a document, or an element of one that is a list, looks like if it has no known shape.
     """
     if isinstance(document, list):
-        for element in document:
+        for element in dumps.whole_numbers(document, data):
             yield from read(element, data, printer, place, strange)
         return
     spans = _spans(document, data) if isinstance(document, dict) else None

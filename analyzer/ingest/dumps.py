@@ -34,11 +34,16 @@ def python(document: Mapping[str, Any]) -> Span:
     )
 
 
-def whole_numbers(document: Mapping[str, Any], data: bytes) -> Mapping[str, Any]:
-    """``document`` read again if its trace ids are 128-bit numbers, which orjson takes for floats."""
-    spans = items(document.get("spans")) or (document,)
-    if isinstance(mapping(mapping(spans[0]).get("context")).get("trace_id"), float):
-        return mapping(json.loads(data))
+def whole_numbers(document: Any, data: bytes) -> Any:
+    """``document`` read again if trace ids in it are 128-bit numbers, which orjson takes for floats.
+
+    What is only a part of ``data`` stays as it is: its call is then named without its trace.
+    """
+    spans = document if isinstance(document, list) else items(document.get("spans")) or (document,)
+    if any(isinstance(mapping(mapping(span).get("context")).get("trace_id"), float) for span in spans):
+        again = json.loads(data)
+        if isinstance(again, type(document)) and len(again) == len(document):
+            return again
     return document
 
 

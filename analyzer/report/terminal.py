@@ -143,7 +143,8 @@ def _table(title: str, *, header: bool = False, **justify: Any) -> Table:
     """A table without lines; ``justify`` names its columns and sides."""
     table = Table(title=title or None, title_justify="left", box=None, show_header=header, header_style="dim")
     for name, side in justify.items():
-        table.add_column(name, justify=side)
+        # on a narrow terminal names are folded; a figure is never cut
+        table.add_column(name, justify=side, no_wrap=side == "right", overflow="fold")
     return table
 
 

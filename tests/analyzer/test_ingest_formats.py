@@ -234,6 +234,7 @@ DUMPS = {
     "Python SDK": PYTHON_SPAN,
     "Python SDK, list of spans": {"spans": [NUMBERED_SPAN]},
     "Python SDK, ids as numbers": NUMBERED_SPAN,
+    "Python SDK, ids as numbers, array": [NUMBERED_SPAN],
     "JavaScript SDK": [JAVASCRIPT_SPAN],
     "Jaeger export": {"data": [{"spans": [JAEGER_SPAN], "processes": {"p1": {"serviceName": "shop", "tags": []}}}]},
     "Jaeger span": {**JAEGER_SPAN, "process": {"serviceName": "shop"}},

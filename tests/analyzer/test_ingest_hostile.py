@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import zstandard
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import ingest_samples as samples
@@ -299,6 +299,8 @@ junk = st.recursive(leaves, lambda inner: st.lists(inner, max_size=4) | st.dicti
 
 @settings(max_examples=400)
 @given(junk)
+@example({"context": {"trace_id": 0.5}})
+@example([[{"context": {"trace_id": 1e30}}]])
 def test_no_json_makes_a_reader_fail(document: Any) -> None:
     """Wrong types may stand anywhere: the answer is calls, rejections, or 'no known shape'."""
     place, printer = Place("file", 1), Fingerprinter(samples.KEY)

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 import leaky_log
 from prefixscope.analyzer.cli import main
-from prefixscope.analyzer.report import csv_table, markdown, wording
+from prefixscope.analyzer.report import csv_table, markdown, terminal, wording
 
 HOSTILE = {
     "terminal escape": "\x1b[31mred\x1b]0;title\x07\x9b2J",
@@ -164,3 +165,16 @@ def test_markdown_names_at_most_twenty_rejections() -> None:
     rejected = [{"file": f"{n}.txt", "line": None, "reason": "unknown format"} for n in range(1000)]
     report = {"calls": calls | {"quarantined": 1000}, "unpriced_models": [], "quarantine": rejected}
     assert markdown.render(report).count("unknown format") == 20
+
+
+def test_no_figure_is_cut_on_a_narrow_terminal(tmp_path: Path) -> None:
+    """Names are folded to make room for the columns of figures."""
+    long = leaky_log.entries(service="a service with a rather long name", model="gpt-4.1-2025-04-14")
+    report = json.loads(_output("audit", str(leaky_log.write(tmp_path / "log.jsonl", *long)), "--json"))
+    console = Console(file=io.StringIO(), width=80)
+    with console.capture() as drawn:
+        terminal.render(report, console)
+    table = drawn.get().split("by service and model")[1].split("\n\n")[0]
+    assert wording.tokens(report["tokens"]["input"]) in table
+    assert "…" not in table
+    assert max(map(len, drawn.get().splitlines())) <= 80

@@ -117,9 +117,8 @@ def show(title: str, run: Run) -> None:
         rate = f"{run.size / seconds / 1e6:8,.0f} MB/s {run.calls / seconds:10,.0f} calls/s"
         print(f"  {name:<12}{seconds:8.2f} s {rate}  {seconds / run.json_s:6.2f} × json.loads")
     print("  analysis:   " + ", ".join(f"{stage} {seconds:.2f}" for stage, seconds in run.stages.items()))
-    print(
-        f"  report after {run.total_s:.1f} s; store {run.store_size / run.calls:,.0f} B a call; peak {run.peak / 1e9:.2f} GB"
-    )
+    per_call, peak = run.store_size / run.calls, run.peak / 1e9
+    print(f"  report after {run.total_s:.1f} s; store {per_call:,.0f} B a call; peak {peak:.2f} GB")
 
 
 def show_growth(small: Run, large: Run) -> None:
