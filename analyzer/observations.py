@@ -31,7 +31,8 @@ _PROMPT: Final = {
     "segments": pa.list_(pa.int32()),
     "marker_at": pa.list_(pa.int32()),
     "marker_ttl": pa.list_(_TEXT),
-    **dict.fromkeys(("auto_marker", "cache_mode", "cache_ttl", "cache_key", "cached_content", "settings"), _TEXT),
+    **dict.fromkeys(("key_id", "auto_marker", "cache_mode", "cache_ttl", "cache_key"), _TEXT),
+    **dict.fromkeys(("cached_content", "settings"), _TEXT),
 }
 _CALLS: Final = _RECORD | _USAGE | _PLACE | _DERIVED | _PROMPT
 _CONTENTS: Final = {
@@ -49,7 +50,7 @@ _CONTENTS: Final = {
     "piece_continues": pa.list_(pa.bool_()),
 }
 _facts = attrgetter(*(f"record.{n}" for n in _RECORD), *(f"record.usage.{n}" for n in _USAGE), *_PLACE)
-_NO_PROMPT: Final = (None, None, None, "", "", "", "", "", "")
+_NO_PROMPT: Final = (None, None, None, "", "", "", "", "", "", "")
 
 
 class Batch:
@@ -86,6 +87,7 @@ class Batch:
             [self._number(segment) for segment in print_.segments],
             [at for at, _ in marked],
             [ttl for _, ttl in marked],
+            print_.key_id,
             print_.auto_marker,
             print_.cache_mode,
             print_.cache_ttl,

@@ -96,6 +96,7 @@ def _call_counts(calls: pl.DataFrame, ingested: Ingested | None, rejected: pl.Da
         "usage_partial": int((calls["usage_state"] == "partial").sum()),
         "with_prompt": int(calls["prompt_known"].sum()),
         "markers_inferred": int(calls["marker_inferred"].sum()) if "marker_inferred" in calls.columns else 0,
+        "fingerprint_keys": calls.filter(pl.col("key_id") != "")["key_id"].n_unique(),
         "duplicates": ingested.duplicates if ingested else 0,
         "quarantined": rejected.height,
     }

@@ -1,7 +1,7 @@
 -- Purpose: the store, version 1. Times are UTC TIMESTAMP (microseconds), token counts are whole tokens.
 -- Grain: calls one row a call; contents one row a distinct segment; quarantine one row a rejected line. Parameters: none.
-CREATE TABLE store_version (version INTEGER NOT NULL, key_id VARCHAR);
-INSERT INTO store_version VALUES (1, NULL);
+CREATE TABLE store_version (version INTEGER NOT NULL);
+INSERT INTO store_version VALUES (1);
 
 CREATE TABLE ingests (
     ingest INTEGER NOT NULL,
@@ -53,6 +53,7 @@ CREATE TABLE calls (
     segments INTEGER[],
     marker_at INTEGER[],
     marker_ttl VARCHAR[],
+    key_id VARCHAR NOT NULL,
     auto_marker VARCHAR NOT NULL,
     cache_mode VARCHAR NOT NULL,
     cache_ttl VARCHAR NOT NULL,

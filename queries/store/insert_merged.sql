@@ -43,8 +43,9 @@ WITH ranked AS (
         coalesce(first(miss_reason ORDER BY usage_rank, file, line) FILTER (miss_reason <> ''), '') AS miss_reason,
         first(missed_tokens ORDER BY usage_rank, file, line) FILTER (missed_tokens IS NOT NULL) AS missed_tokens,
         first({
-            'instrumentation': instrumentation, 'prompt_lost': prompt_lost, 'segments': segments, 'marker_at': marker_at, 'marker_ttl': marker_ttl,
-            'auto_marker': auto_marker, 'cache_mode': cache_mode, 'cache_ttl': cache_ttl, 'cache_key': cache_key,
+            'instrumentation': instrumentation, 'prompt_lost': prompt_lost, 'segments': segments,
+            'marker_at': marker_at, 'marker_ttl': marker_ttl, 'key_id': key_id, 'auto_marker': auto_marker,
+            'cache_mode': cache_mode, 'cache_ttl': cache_ttl, 'cache_key': cache_key,
             'cached_content': cached_content, 'settings': settings, 'file': file, 'line': line
         } ORDER BY prompt_rank, file, line) AS best_prompt
     FROM ranked

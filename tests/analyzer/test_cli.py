@@ -252,7 +252,16 @@ def test_the_same_input_gives_the_same_bytes(run: Run, log: Path) -> None:
 
 # --- Formats --------------------------------------------------------------------------------------------------------
 
-COUNTS = ("total", "priced", "unpriced", "usage_missing", "usage_partial", "with_prompt", "markers_inferred")
+COUNTS = (
+    "total",
+    "priced",
+    "unpriced",
+    "usage_missing",
+    "usage_partial",
+    "with_prompt",
+    "markers_inferred",
+    "fingerprint_keys",
+)
 RANGE = {"low": float, "high": float}
 FINDING = {
     **dict.fromkeys(("id", "cause", "service", "provider", "model", "confidence", "headline"), str),

@@ -1,6 +1,7 @@
 """The store: one row a call whatever was seen of it, all or nothing, and clear words when a file cannot be opened."""
 
 import itertools
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,9 +14,10 @@ from typing import Any
 import duckdb
 import pytest
 
-from prefixscope.analyzer import store
+from prefixscope.analyzer import audit, ingest, store
 from prefixscope.analyzer.errors import StoreError
 from prefixscope.analyzer.ingest import Observed, Rejected
+from prefixscope.analyzer.report import wording
 from prefixscope.analyzer.store import Ingested, Store
 from prefixscope.otel_plugin.fingerprint import Fingerprinter
 from prefixscope.otel_plugin.record import CallRecord, Prompt, Segment, Usage
@@ -277,3 +279,17 @@ def test_reading_needs_a_store_that_is_there(tmp_path: Path) -> None:
 def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
     """DuckDB's own words say which."""
     assert "cannot open the store" in refusal(tmp_path / "no" / "calls.duckdb")
+
+
+def test_prints_of_two_keys_are_told(tmp_path: Path) -> None:
+    """Fingerprints of two keys stand beside each other, and the report says that they cannot be compared."""
+    log = tmp_path / "calls.jsonl"
+    body = {"model": "gpt-5.1", "input": "Hello"}
+    lines = [{"timestamp": 1_790_000_000 + i, "request": body, "usage": {"input_tokens": 9}} for i in range(2)]
+    with store.opened(None) as opened:
+        for line, key in zip(lines, (b"one", b"other"), strict=True):
+            log.write_text(json.dumps(line))
+            opened.ingest(ingest.read([log], Fingerprinter(key)), at=datetime(2026, 11, 30, tzinfo=UTC))
+        report = audit.analyse(opened, audit.Selection())
+    assert report["calls"]["fingerprint_keys"] == 2
+    assert any("further key" in line for line in wording.caveats(report))
