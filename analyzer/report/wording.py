@@ -115,11 +115,7 @@ def caveats(report: Mapping[str, Any]) -> list[str]:
         (calls["usage_partial"], "call", " without cache counts: priced as uncached, an upper bound"),
         (calls["total"] - calls["with_prompt"], "call", " without a prompt to compare: no leak can be seen in them"),
         (calls["markers_inferred"], "call", " without a cache breakpoint in the trace: inferred from reads and writes"),
-        (
-            max(calls["fingerprint_keys"] - 1, 0),
-            "further key",
-            " made fingerprints: calls of two keys cannot be compared",
-        ),
+        (calls["fingerprint_keys"] - 1, "further key", " made fingerprints: calls of two keys cannot be compared"),
         (calls["duplicates"], "observation", " of calls that were known already: each call counts once"),
         (calls["quarantined"], "rejection", ": lines or files that could not be read"),
     ]

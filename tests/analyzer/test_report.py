@@ -160,7 +160,11 @@ def test_a_long_text_is_cut() -> None:
 def test_markdown_names_at_most_twenty_rejections() -> None:
     """A folder of a thousand foreign files does not make a thousand rows."""
     calls = dict.fromkeys(
-        ("total", "unpriced", "usage_missing", "usage_partial", "with_prompt", "markers_inferred", "duplicates"), 0
+        (
+            *("total", "unpriced", "usage_missing", "usage_partial", "with_prompt", "markers_inferred"),
+            *("fingerprint_keys", "duplicates"),
+        ),
+        0,
     )
     rejected = [{"file": f"{n}.txt", "line": None, "reason": "unknown format"} for n in range(1000)]
     report = {"calls": calls | {"quarantined": 1000}, "unpriced_models": [], "quarantine": rejected}
