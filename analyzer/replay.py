@@ -28,13 +28,12 @@ _ROWS_AT_ONCE = 16_000_000
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Per call: tokens read, written by TTL and processed in full, and how deep the read went."""
+    """Tokens per call: read, written by TTL, processed in full; and what stood in the way of reading more."""
 
     read: Floats
     read_at_least: Floats  # the same if token counts, which are estimates, are somewhat too high
     writes: dict[str, Floats]  # write_5m, write_30m, write_1h, write_12h
     uncached: Floats
-    depth: Ints  # rows of the prompt covered by the read
     unexpired: Floats  # tokens of the longest prefix that had not expired, be its first response begun or not
     shared: Floats  # tokens of the longest prefix that an earlier call had, however long ago
 
@@ -90,7 +89,7 @@ def replay(traffic: Traffic) -> Outcome:
     uncached = total - read - np.sum(list(writes.values()), axis=0)
     sure = np.maximum(reached - np.maximum(_DOUBT * reached, _DOUBT_TOKENS), 0.0)
     at_least = np.where(is_automatic & (traffic.per_card("granularity") > 1), _rounded(sure, traffic), read)
-    return Outcome(read, at_least, writes, uncached, depth, unexpired, shared)
+    return Outcome(read, at_least, writes, uncached, unexpired, shared)
 
 
 def chain_ids(traffic: Traffic) -> Ids:

@@ -16,7 +16,7 @@ from prefixscope.analyzer import ragged
 from prefixscope.analyzer.families import Families
 from prefixscope.analyzer.ragged import Bools, Floats
 from prefixscope.analyzer.replay import Outcome, replay
-from prefixscope.analyzer.traffic import Traffic, numbered
+from prefixscope.analyzer.traffic import Traffic, model_name, numbered
 
 BUCKETS = ("uncached", "read", "write_5m", "write_30m", "write_1h", "write_12h")
 FixSet = frozenset[str]
@@ -51,9 +51,7 @@ def base_outcome(traffic: Traffic) -> tuple[Traffic, Outcome]:
     if not begins_warm.any():
         return traffic, first
     rows = traffic.rows
-    ends = np.cumsum(rows.tokens) - np.repeat(
-        np.concatenate([np.zeros(1), np.cumsum(rows.tokens)])[rows.offsets[:-1]], np.diff(rows.offsets)
-    )
+    ends = ragged.running_sums(rows.tokens, rows.offsets)
     warm = begins_warm[rows.call] & (ends <= (reported + slack)[rows.call])
     traffic = replace(traffic, rows=replace(rows, warm=warm))
     return traffic, replay(traffic)
@@ -67,8 +65,8 @@ def plan(traffic: Traffic, families: Families, base: Outcome, rates: pl.DataFram
         chosen = _bound_together(traffic, families, np.any([relevant[name] for name in fix_set], axis=0))
         fixed = replay(_apply(fix_set, traffic.only(chosen), families.only(chosen)))
         outcomes[fix_set] = base.with_calls(chosen, fixed)
-    price = _prices(rates)
-    changes = {fix_set: _change(traffic, base, outcome, price) for fix_set, outcome in outcomes.items()}
+    price, limit = _prices(rates), _limits(rates)
+    changes = {fix_set: _change(traffic, base, outcome, price, limit) for fix_set, outcome in outcomes.items()}
     saved = {fix_set: _by_family(change.saved, families) for fix_set, change in changes.items()}
     best = tuple(tuple(_greedy({s: values[f] for s, values in saved.items()})) for f in range(len(families)))
     return Plan(outcomes, changes, best)
@@ -79,7 +77,7 @@ def achieved_rate(traffic: Traffic, base: Outcome) -> pl.DataFrame:
 
     Columns: provider, model, calls (with a prediction), predicted, reported (tokens), rate (0..1, null = no evidence).
     """
-    frame = traffic.calls.select("provider", "usage_state", "read", model=_model()).with_columns(
+    frame = traffic.calls.select("provider", "usage_state", "read", model=model_name()).with_columns(
         predicted=pl.Series(base.read)
     )
     checked = frame.filter((pl.col("predicted") > 0) & (pl.col("usage_state") == "reported"))
@@ -90,10 +88,6 @@ def achieved_rate(traffic: Traffic, base: Outcome) -> pl.DataFrame:
         achieved=pl.min_horizontal("read", "predicted").sum(),
     )
     return sums.with_columns(rate=pl.col("achieved") / pl.col("predicted")).drop("achieved").sort("provider", "model")
-
-
-def _model() -> pl.Expr:
-    return pl.when(pl.col("served_model") != "").then("served_model").otherwise("model")
 
 
 def _relevant(traffic: Traffic, families: Families, base: Outcome) -> dict[str, Bools]:
@@ -149,15 +143,25 @@ def _prices(rates: pl.DataFrame) -> Mapping[str, Floats]:
     }
 
 
-def _change(traffic: Traffic, base: Outcome, fixed: Outcome, price: Mapping[str, Floats]) -> Change:
+def _limits(rates: pl.DataFrame) -> Floats:
+    """USD that a call would save if all of its input were read: no claim goes beyond, however model and bill differ."""
+    usable = (rates["usage_state"] == "reported").to_numpy()
+    usd = rates.select(pl.col("usd_input") - pl.col("input_total") * pl.col("rate_read")).to_series()
+    return np.where(usable, np.maximum(usd.cast(pl.Float64).fill_null(0.0).to_numpy(), 0.0), 0.0)
+
+
+def _change(traffic: Traffic, base: Outcome, fixed: Outcome, price: Mapping[str, Floats], limit: Floats) -> Change:
     reported = traffic.calls["read"].to_numpy()
     rise = fixed.read - base.read
     # what the provider read anyway cannot be gained again
     gained = np.where(rise > 0, np.maximum(fixed.read - np.maximum(base.read, reported), 0.0), rise)
     tokens = {"read": gained} | {name: fixed.writes[name] - base.writes[name] for name in base.writes}
     tokens["uncached"] = -np.sum(list(tokens.values()), axis=0)
+    saved = -np.sum([tokens[bucket] * price[bucket] for bucket in BUCKETS], axis=0)
+    kept = np.where(saved > limit, limit / np.where(saved > limit, saved, 1.0), 1.0)
+    tokens = {bucket: count * kept for bucket, count in tokens.items()}
     usd = {bucket: tokens[bucket] * price[bucket] for bucket in BUCKETS}
-    saved = -np.sum(list(usd.values()), axis=0)
+    saved, gained = saved * kept, gained * kept
     at_stake = np.clip(fixed.read - fixed.read_at_least, 0.0, np.maximum(gained, 0.0))
     return Change(tokens, usd, saved, doubtful=at_stake * np.maximum(price["uncached"] - price["read"], 0.0))
 

@@ -5,7 +5,6 @@ languages, which is why each family gets rates of its own, drawn towards its mod
 """
 
 import numpy as np
-import polars as pl
 
 from prefixscope.analyzer import ragged
 from prefixscope.analyzer.families import Families
@@ -57,10 +56,3 @@ def _fit(sizes: Floats, total: Floats, prior: Floats) -> Floats:
     left = sizes.T @ sizes + np.diag(strength)
     right = sizes.T @ (total - sizes @ centre)
     return np.clip(centre + np.linalg.solve(left, right), _LOW, _HIGH)
-
-
-def frame(traffic: Traffic) -> pl.DataFrame:
-    """The fitted rates by provider and model, for the report's data-quality part."""
-    rates = pl.DataFrame(traffic.tokens_per_byte, schema=["tools", "system", "messages"])
-    names = traffic.calls.select("provider", model=model_name())
-    return pl.concat([names, rates], how="horizontal").group_by("provider", "model").median().sort("provider", "model")

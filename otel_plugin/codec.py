@@ -154,7 +154,7 @@ def _segment(  # noqa: PLR0913, PLR0917 - one parameter a column
     found = (
         Piece(i, n, names[m >> 1], bool(m & 1)) for i, n, m in _PIECE.iter_unpack(b64decode(pieces, validate=True))
     )
-    pieces_ = tuple(found) or (Piece(content_id, size),)
+    pieces_ = tuple(found) or ((Piece(content_id, size),) if size else ())
     if sum(piece.size for piece in pieces_) != size:
         raise TypeError(f"pieces do not make up a segment of {size} bytes")
     return SegmentPrint(

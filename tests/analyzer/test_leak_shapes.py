@@ -159,6 +159,25 @@ SHAPES: list[tuple[Shape, list[str]]] = [
 PRICES = {"gpt-5.1": (1.25, 0.125, 0.0), "claude-sonnet-4-5": (3.0, 0.3, 3.75)}
 
 
+def test_no_saving_beyond_what_reading_everything_would_save(tmp_path: Path) -> None:
+    """A provider that bills no write where the model predicts one is not promised the premium back."""
+    log = tmp_path / "calls.jsonl"
+    with log.open("w") as file:
+        for number in range(CALLS):
+            now = START + timedelta(seconds=40 * number)
+            one = breakpoint_behind_an_id(number, now, random.Random(number))
+            counts = {"input_tokens": 3500, "cache_read_input_tokens": 0, "cache_creation_input_tokens": 0}
+            response = {"id": f"r{number}", "model": one.request["model"], "usage": counts | {"output_tokens": 1}}
+            line = {"timestamp": now.timestamp(), "service": "s", "request": one.request, "response": response}
+            file.write(json.dumps(line) + "\n")
+    report = auditing.report([log])
+    base, read, _ = PRICES["claude-sonnet-4-5"]
+    assert report["findings"]
+    assert report["recoverable_usd"]["high"] <= CALLS * 3500 * (base - read) / 1e6
+    for finding in report["findings"]:
+        assert -sum(row["usd"] for row in finding["formula"]) == pytest.approx(finding["saving_usd"]["high"])
+
+
 def _simulated(sent: Sequence[Sent], *, mended: bool) -> list[Outcome]:
     calls = []
     for number, one in enumerate(sent):
