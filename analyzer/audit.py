@@ -1,5 +1,6 @@
 """From a store to a report: runs the stages in their order."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -26,26 +27,34 @@ class Selection:
     until: datetime | None = None
 
 
-def analyse(store: Store, selection: Selection, ingested: Ingested | None = None) -> Report:
-    """The report on the selected calls; ``report.data`` tells its keys."""
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """What an analysis leaves behind."""
+
+    report: Report  # ``report.data`` tells its keys
+    explained: pl.DataFrame  # a row a call, columns of the store's table explained_calls
+
+
+def analyse(store: Store, selection: Selection, ingested: Ingested | None = None) -> Analysis:
+    """Analyses the selected calls."""
     chosen = {"service": selection.service, "since": selection.since, "until": selection.until}
     calls = store.frame("analysis/calls", **chosen)
     priced = with_costs(calls)
     rejected = store.frame("analysis/quarantine")
     if not calls.height:
-        return data.build(priced, [], data.NO_CHECK, rejected, ingested)
+        return Analysis(data.build(priced, [], data.NO_CHECK, rejected, ingested), _explained(priced))
     contents = contents_of(store.arrow("analysis/contents"))
     loaded = traffic.load(calls, store.arrow("analysis/prompts", **chosen), contents)
     explained, found, check = run(loaded, priced)
-    return data.build(explained, found, check, rejected, ingested)
+    return Analysis(data.build(explained, found, check, rejected, ingested), _explained(explained))
 
 
 def run(loaded: Traffic, priced: pl.DataFrame) -> tuple[pl.DataFrame, list[Finding], pl.DataFrame]:
     """EXPLAIN, PRICE and RECOMMEND.
 
     Returns:
-        ``priced`` with the columns cause, missed_tokens, claimed and marker_inferred; the findings, dearest first; and
-        how far the provider keeps what the replay predicts (``savings.achieved_rate``).
+        ``priced`` with the columns of the table explained_calls; the findings, dearest first; and how far the provider
+        keeps what the replay predicts (``savings.achieved_rate``).
     """
     grouped = families.find(loaded)
     counted, inferred = markers.inferred(tokens.calibrated(loaded, grouped))
@@ -53,13 +62,36 @@ def run(loaded: Traffic, priced: pl.DataFrame) -> tuple[pl.DataFrame, list[Findi
     plan = savings.plan(warm, grouped, base, priced)
     causes = explain(warm, grouped, base, plan)
     check = savings.achieved_rate(warm, base)
+    found = find(warm, grouped, plan, check)
     explained = priced.with_columns(
+        family=pl.Series(grouped.names()),
         cause=pl.Series(causes.cause.astype(str)),
-        missed_tokens=pl.Series(causes.missed),
         claimed=pl.Series(causes.claimed),
+        finding=pl.Series(_finding_of_call(found, len(warm))),
+        missed_tokens=pl.Series(causes.missed),
+        predicted_read=pl.Series(base.read),
         marker_inferred=pl.Series(inferred.astype(np.bool_)),
     )
-    return explained, find(warm, grouped, plan, check), check
+    return explained, found, check
+
+
+def _finding_of_call(found: Sequence[Finding], calls: int) -> list[str]:
+    """The id of the dearest finding that a call belongs to, "" where there is none."""
+    ids = np.full(calls, "", dtype=object)
+    for finding in reversed(found):
+        ids[finding.hit] = finding.id
+    return list(ids)
+
+
+def _explained(calls: pl.DataFrame) -> pl.DataFrame:
+    """The columns of the table explained_calls."""
+    dearer = pl.col("rate_uncached") - pl.col("rate_read")
+    usd = pl.selectors.starts_with("usd_").cast(pl.Decimal(28, 12))
+    if "cause" not in calls.columns:
+        return pl.DataFrame(schema={"call_id": pl.String})
+    return calls.with_columns(usd_missed=pl.col("missed_tokens").round().cast(pl.Int64) * dearer).select(
+        "call_id", "family", "cause", "claimed", "finding", "missed_tokens", "predicted_read", "marker_inferred", usd
+    )
 
 
 def with_costs(calls: pl.DataFrame) -> pl.DataFrame:

@@ -127,11 +127,11 @@ def _audit(arguments: argparse.Namespace) -> int:
     selection = audit.Selection(arguments.service, arguments.since, arguments.until)
     with store.opened(arguments.db) as opened:
         ingested = _ingest(opened, arguments.paths) if arguments.paths else None
-        report = audit.analyse(opened, selection, ingested)
-        _refuse_empty(report, arguments)
+        analysis = audit.analyse(opened, selection, ingested)
+        _refuse_empty(analysis.report, arguments)
         if arguments.db:
-            opened.keep_report(report, at=_now())
-    report = data.without_small(report, arguments.min_usd)
+            opened.keep(analysis.report, analysis.explained, at=_now())
+    report = data.without_small(analysis.report, arguments.min_usd)
     _print_report(report, arguments.form)
     return int(arguments.fail_over is not None and report["recoverable_usd"]["high"] > arguments.fail_over)
 

@@ -26,6 +26,11 @@ class Families:
         """The families of the chosen calls; they keep their numbers."""
         return replace(self, of_call=self.of_call[chosen])
 
+    def names(self) -> list[str]:
+        """For each call a name of its family that is the same in every analysis with one key; "" = none."""
+        known = [f"{anchor:016x}" for anchor in self.anchor.tolist()]
+        return [known[family] if family >= 0 else "" for family in self.of_call.tolist()]
+
     def __len__(self) -> int:
         return len(self.anchor)
 

@@ -30,7 +30,7 @@ class Finding:
     service: str
     provider: str
     model: str
-    calls: int  # calls that read more with the fix
+    hit: Bools  # calls that read more with the fix, of all calls
     family_calls: int
     missed_tokens: int
     confidence: str  # A: provider said so, B: usage and prompt agree, C: usage and prompt could not be compared
@@ -41,6 +41,11 @@ class Finding:
     evidence: Mapping[str, Any]
     formula: tuple[Mapping[str, Any], ...]  # bucket, tokens, usd: sum of usd = saving high
     examples: tuple[Mapping[str, Any], ...] = ()  # call_id, response_id, file, line
+
+    @property
+    def calls(self) -> int:
+        """How many calls read more with the fix."""
+        return int(self.hit.sum())
 
 
 def find(traffic: Traffic, families: Families, plan: Plan, check: pl.DataFrame) -> list[Finding]:
@@ -129,7 +134,7 @@ def _finding(case: Case, fix: str, worth: Worth) -> Finding:
         service=row["service"],
         provider=row["provider"],
         model=model,
-        calls=int(case.hit.sum()),
+        hit=case.hit,
         family_calls=int(case.members.sum()),
         missed_tokens=round(worth.missed_tokens),
         confidence=worth.confidence,

@@ -18,7 +18,8 @@ from prefixscope.analyzer.errors import StoreError
 from prefixscope.analyzer.ingest.results import Observed, Rejected
 from prefixscope.analyzer.observations import Batch
 
-VERSION: Final = 1
+_SCHEMA: Final = ("schema/001_store", "schema/002_explained_calls")  # numbered: store version n has the first n
+VERSION: Final = len(_SCHEMA)
 _BATCH: Final = 20_000  # calls held in memory between two writes
 
 
@@ -74,12 +75,19 @@ class Store:
         added = self._count() - before
         return Ingested(calls=added, duplicates=writer.observed - added, rejected=writer.rejected)
 
-    def keep_report(self, report: Mapping[str, Any], *, at: datetime) -> None:
-        """Makes ``report`` the last one."""
-        self._connection.execute(
-            queries.load("store/insert_analysis"),
-            {"made_at": at.astimezone(UTC).replace(tzinfo=None), "report": json.dumps(report)},
-        )
+    def keep(self, report: Mapping[str, Any], explained: pl.DataFrame, *, at: datetime) -> None:
+        """Makes ``report`` the last one, and ``explained`` (columns of explained_calls) what is known of its calls."""
+        self._connection.begin()
+        try:
+            self.run(
+                "store/insert_analysis", made_at=at.astimezone(UTC).replace(tzinfo=None), report=json.dumps(report)
+            )
+            self.run("store/clear_explained")
+            self.insert("store/insert_explained", explained.to_arrow())
+        except BaseException:
+            self._connection.rollback()
+            raise
+        self._connection.commit()
 
     def last_report(self) -> Mapping[str, Any] | None:
         """The report of the last analysis, None before the first."""
@@ -134,18 +142,27 @@ def _may_be_database(path: Path) -> bool:
 
 
 def _migrate(store: Store, connection: duckdb.DuckDBPyConnection, path: Path | None, *, read_only: bool) -> None:
-    tables = store.frame("store/tables")["table_name"]
-    if tables.is_empty() and not read_only:
-        connection.begin()
-        store.run("schema/001_store")
-        connection.commit()
-        return
-    try:
-        version = int(store.frame("store/version").item())
-    except duckdb.Error as error:
-        raise StoreError(f"{path}: a DuckDB file, but not a prefixscope store. Name another file with --db.") from error
+    """Brings the store to ``VERSION``, all or nothing; one opened for reading must be there already."""
+    version = 0 if store.frame("store/tables").is_empty() and not read_only else _version(store, path)
     if version > VERSION:
         raise StoreError(f"{path}: written by a newer prefixscope (store version {version}); update prefixscope.")
+    if version < VERSION and read_only:
+        raise StoreError(
+            f"{path}: written by an older prefixscope (store version {version}). "
+            f"Bring it up to date with: prefixscope audit --db {path}"
+        )
+    if version < VERSION:
+        connection.begin()
+        for script in _SCHEMA[version:]:
+            store.run(script)
+        connection.commit()
+
+
+def _version(store: Store, path: Path | None) -> int:
+    try:
+        return int(store.frame("store/version").item())
+    except duckdb.Error as error:
+        raise StoreError(f"{path}: a DuckDB file, but not a prefixscope store. Name another file with --db.") from error
 
 
 @contextmanager

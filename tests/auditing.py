@@ -15,4 +15,4 @@ def report(paths: Sequence[Path], selection: audit.Selection | None = None) -> A
     """The report on ``paths``, through a store that is gone afterwards."""
     with store.opened(None) as opened:
         ingested = opened.ingest(ingest.read(paths, Fingerprinter(b"test")), at=AT)
-        return audit.analyse(opened, selection or audit.Selection(), ingested)
+        return audit.analyse(opened, selection or audit.Selection(), ingested).report

@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import polars as pl
 import pytest
 
+from prefixscope import queries
 from prefixscope.analyzer import audit, ingest, store
 from prefixscope.analyzer.errors import StoreError
 from prefixscope.analyzer.ingest import Observed, Rejected
@@ -205,12 +207,15 @@ def test_batches_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         assert (rows(found), found.arrow("analysis/contents").to_pylist()) == at_once
 
 
+NOTHING = pl.DataFrame(schema={"call_id": pl.String})
+
+
 def test_the_last_report_is_the_one_that_was_kept_last() -> None:
     """None before the first."""
     with store.opened(None) as found:
         assert found.last_report() is None
-        found.keep_report({"n": 1}, at=AT)
-        found.keep_report({"n": 2}, at=AT.replace(hour=1))
+        found.keep({"n": 1}, NOTHING, at=AT)
+        found.keep({"n": 2}, NOTHING, at=AT.replace(hour=1))
         assert found.last_report() == {"n": 2}
 
 
@@ -267,6 +272,20 @@ def test_a_store_of_a_newer_version_is_refused(tmp_path: Path) -> None:
     assert "written by a newer prefixscope (store version 99); update prefixscope" in refusal(path)
 
 
+def test_a_store_of_an_older_version_is_brought_up_to_date(tmp_path: Path) -> None:
+    """When it is opened for writing; a reader is told how."""
+    path = tmp_path / "calls.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute(queries.load("schema/001_store"))
+    assert f"(store version 1). Bring it up to date with: prefixscope audit --db {path}" in refusal(
+        path, read_only=True
+    )
+    with store.opened(path) as found:
+        assert found.frame("store/version").item() == store.VERSION
+    with store.opened(path, read_only=True) as found:
+        assert found.last_report() is None
+
+
 def test_reading_needs_a_store_that_is_there(tmp_path: Path) -> None:
     """A missing file is not made, and an empty one holds no store."""
     assert "there is no such store" in refusal(tmp_path / "missing.duckdb", read_only=True)
@@ -290,6 +309,6 @@ def test_prints_of_two_keys_are_told(tmp_path: Path) -> None:
         for line, key in zip(lines, (b"one", b"other"), strict=True):
             log.write_text(json.dumps(line))
             opened.ingest(ingest.read([log], Fingerprinter(key)), at=datetime(2026, 11, 30, tzinfo=UTC))
-        report = audit.analyse(opened, audit.Selection())
+        report = audit.analyse(opened, audit.Selection()).report
     assert report["calls"]["fingerprint_keys"] == 2
     assert any("further key" in line for line in wording.caveats(report))
