@@ -98,7 +98,8 @@ def rows_of(prompts: Prompts, contents: Contents, lookback_mode: Ints) -> Rows:
     marker_ms = np.zeros(len(source), dtype=np.int64)
     marked = np.flatnonzero((prompts.marker_ms > 0) & (counts > 0))
     marker_ms[inner[1:][marked] - 1] = prompts.marker_ms[marked]
-    answer = contents.role.is_in(_MODEL_ROLES).to_numpy()
+    # rig sends Gemini's system instruction under the role "model"
+    answer = contents.role.is_in(_MODEL_ROLES).to_numpy() & (contents.level == MESSAGES)
     return Rows(
         offsets=offsets,
         atom=contents.atom[source],

@@ -1,7 +1,8 @@
-"""Tokens from bytes: rates per family and level, fitted to the totals that the provider reported.
+"""Tokens from bytes: rates per family and level, fitted to the counts that the provider reported.
 
-Only totals are billed, so only totals are known. A rate is an estimate: bytes per token differ between prose, JSON and
-languages, which is why each family gets rates of its own, drawn towards its model's where it has few calls.
+Only totals are billed, so only totals are known, and of an explicit cache the part up to the last breakpoint. A rate is
+an estimate: bytes per token differ between prose, JSON and languages, which is why each family gets rates of its own,
+drawn towards its model's where it has few calls.
 """
 
 import numpy as np
@@ -18,23 +19,49 @@ _PRIOR_CALLS = 4.0  # how many calls of a family its model's rates are worth
 
 
 def calibrated(traffic: Traffic, families: Families) -> Traffic:
-    """The same traffic counted in tokens."""
-    sizes = _bytes_by_level(traffic)
-    framing = ragged.group_sums(frame_tokens(traffic), traffic.rows.offsets) + _PRIMING_TOKENS
-    text = np.maximum(traffic.input_total - framing, 0.0)
+    """The same traffic counted in tokens.
+
+    A call gives one equation: its bytes make its total. Where an explicit cache was used it gives a second one: what
+    was read and written together ends at the last breakpoint.
+    """
     usable = traffic.known & (traffic.input_total > 0) & (traffic.calls["usage_state"] != "missing").to_numpy()
-    model = numbered(traffic.calls.select("provider", model=model_name()))
-    by_model = _fit_groups(sizes, text, model, usable, np.full((len(traffic), 3), TYPICAL))
-    rates = _fit_groups(sizes, text, families.of_call, usable & (families.of_call >= 0), by_model)
-    return with_tokens(traffic, rates)
+    total = traffic.input_total.astype(np.float64)
+    whole = _equations(traffic, np.ones(len(traffic.rows.atom), dtype=np.bool_), total - _PRIMING_TOKENS)
+    cached: Floats = total - traffic.calls["uncached"].to_numpy()
+    last = _last_marker(traffic)
+    ends_before = usable & (cached > 0) & (last >= 0) & (last < np.diff(traffic.rows.offsets) - 1)
+    heads = _equations(traffic, _places(traffic) <= last[traffic.rows.call], cached)
+    sizes, tokens = (np.concatenate(pair) for pair in zip(whole, heads, strict=True))
+    chosen = np.concatenate([usable, ends_before])
+    model = np.tile(numbered(traffic.calls.select("provider", model=model_name())), 2)
+    family = np.tile(families.of_call, 2)
+    by_model = _fit_groups(sizes, tokens, model, chosen, np.full(sizes.shape, TYPICAL))
+    rates = _fit_groups(sizes, tokens, family, chosen & (family >= 0), by_model)
+    return with_tokens(traffic, rates[: len(traffic)])
 
 
-def _bytes_by_level(traffic: Traffic) -> Floats:
+def _equations(traffic: Traffic, rows: Bools, total: Floats) -> tuple[Floats, Floats]:
+    """Weights of the chosen rows of each call by level, (calls, 3), and the tokens that they make without frames."""
+    weight = np.where(rows, traffic.contents.atom_weight[traffic.rows.atom], 0.0)
+    level, offsets = traffic.rows.level, traffic.rows.offsets
+    sizes = [ragged.group_sums(np.where(level == number, weight, 0.0), offsets) for number in range(3)]
+    frames = ragged.group_sums(np.where(rows, frame_tokens(traffic), 0.0), offsets)
+    return np.stack(sizes, axis=1), np.maximum(total - frames, 0.0)
+
+
+def _places(traffic: Traffic) -> Ints:
+    """The number of each row within its call."""
+    offsets = traffic.rows.offsets
+    return np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets))
+
+
+def _last_marker(traffic: Traffic) -> Ints:
+    """Place of the row with each call's last breakpoint, -1 = none or a cache that knows no breakpoints."""
     rows = traffic.rows
-    size = traffic.contents.atom_weight[rows.atom]
-    return np.stack(
-        [ragged.group_sums(np.where(rows.level == level, size, 0.0), rows.offsets) for level in range(3)], axis=1
-    )
+    marked = np.flatnonzero((rows.marker_ms > 0) & (traffic.per_card("cache") == "explicit")[rows.call])
+    found = np.full(len(traffic), -1, dtype=np.int64)
+    np.maximum.at(found, rows.call[marked], _places(traffic)[marked])
+    return found
 
 
 def _fit_groups(sizes: Floats, total: Floats, group: Ints, usable: Bools, prior: Floats) -> Floats:

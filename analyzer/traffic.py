@@ -120,9 +120,10 @@ def with_tokens(traffic: Traffic, tokens_per_byte: Floats) -> Traffic:
     last = rows.block == np.repeat(rows.block[np.maximum(rows.offsets[1:] - 1, 0)], np.diff(rows.offsets))
     in_last = ragged.group_sums(np.where(last, tokens, 0.0), rows.offsets)
     before = ragged.group_sums(tokens, rows.offsets) - in_last
-    fits = (total - before >= 0.2 * in_last) & ((total - before <= 3.0 * in_last) | ~_ends_in_text(traffic))
+    left = total - before
+    fits = (left > 0) & ((left >= 0.2 * in_last) & (left <= 3.0 * in_last) | ~_ends_in_text(traffic))
     with np.errstate(divide="ignore", invalid="ignore"):
-        of_last = np.where(fits, (total - before) / in_last, total / (before + in_last))
+        of_last = np.where(fits, left / in_last, total / (before + in_last))
         of_rest = np.where(fits, 1.0, total / (before + in_last))
     reported = (traffic.calls["usage_state"] != "missing").to_numpy() & (total > 0)
     scale = np.where(reported[call], np.where(last, of_last[call], of_rest[call]), 1.0)
@@ -130,7 +131,7 @@ def with_tokens(traffic: Traffic, tokens_per_byte: Floats) -> Traffic:
 
 
 def _ends_in_text(traffic: Traffic) -> Bools:
-    """Calls whose last segment is text: a file or an image can weigh far more than the bytes that name it."""
+    """Calls whose last segment is text: the tokens of a file or an image do not follow from the bytes that name it."""
     prompts = traffic.prompts
     found = np.zeros(len(traffic), dtype=np.bool_)
     text = traffic.contents.kind.is_in(["image", "file", "opaque"]).not_().to_numpy()

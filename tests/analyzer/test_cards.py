@@ -98,7 +98,7 @@ GOLDEN = [
     ("google", "claude-sonnet-4-5@20250929", "explicit", 1024, 1, "5m", "organization"),
     ("aws", "us.anthropic.claude-sonnet-4-6", "explicit", 1024, 1, "5m", "account+region"),
     ("aws", "us.anthropic.claude-sonnet-4-5-20250929-v1:0", "explicit", 1024, 1, "5m", "account+region"),
-    ("aws", "eu.amazon.nova-pro-v1:0", "automatic", 1024, 1, "5m", "account+region"),
+    ("aws", "eu.amazon.nova-pro-v1:0", "explicit", 1000, 1, "5m", "account+region"),
     ("aws", "openai.gpt-5.6-sol", "explicit", 1024, 1, "30m", "account+region"),
     ("openrouter", "anthropic/claude-opus-4.5", "explicit", 4096, 1, "5m", "upstream"),
     ("openrouter", "google/gemini-3.8-flash", "automatic", 4096, 1, "assumed", "upstream"),
