@@ -29,7 +29,7 @@ class Prompts:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Atoms of each call in render order: ``Prompts``, one level finer."""
+    """Atoms of each call in render order: ``Prompts``, one level finer. There are many: integers are small."""
 
     offsets: Ints  # call -> its rows
     atom: Ints
@@ -72,7 +72,7 @@ def prompts_of(table: pa.Table) -> Prompts:
     """``queries/analysis/prompts`` as flat arrays."""
     lists = table["segments"].combine_chunks()
     offsets = lists.offsets.to_numpy().astype(np.int64)
-    segment = lists.flatten().to_numpy().astype(np.int64)
+    segment = lists.flatten().to_numpy()
     marked = table["marker_at"].combine_chunks()
     at = marked.flatten().to_numpy() + offsets[ragged.owners(marked.offsets.to_numpy().astype(np.int64))]
     names = pl.Series(pl.from_arrow(table["marker_ttl"].combine_chunks().flatten()), dtype=pl.String)
@@ -100,16 +100,17 @@ def rows_of(prompts: Prompts, contents: Contents, lookback_mode: Ints) -> Rows:
     marker_ms[inner[1:][marked] - 1] = prompts.marker_ms[marked]
     # rig sends Gemini's system instruction under the role "model"
     answer = contents.role.is_in(_MODEL_ROLES).to_numpy() & (contents.level == MESSAGES)
+    atom = contents.atom.astype(np.int32)[source]
     return Rows(
         offsets=offsets,
-        atom=contents.atom[source],
+        atom=atom,
         head=np.where(begins, contents.header[segment][owner], np.uint64(0)),
-        level=contents.level[segment][owner],
-        block=owner - np.repeat(prompts.offsets[:-1], np.diff(offsets)),
+        level=contents.level.astype(np.int8)[segment][owner],
+        block=_places(prompts.offsets)[owner],
         position=_positions(prompts, contents, lookback_mode)[owner],
         marker_ms=marker_ms,
         answer=answer[segment][owner],
-        tokens=contents.atom_bytes[contents.atom[source]],
+        tokens=contents.atom_bytes[atom],
         warm=np.zeros(len(source), dtype=np.bool_),
     )
 
@@ -135,4 +136,10 @@ def _positions(prompts: Prompts, contents: Contents, mode: Ints) -> Ints:
     counted = np.ones(len(segment))
     counted[1:] = ~np.where(mode == 2, same_message, (mode == 1) & in_run)
     counted[prompts.offsets[:-1][np.diff(prompts.offsets) > 0]] = 1
-    return ragged.running_sums(counted, prompts.offsets).astype(np.int64)
+    return ragged.running_sums(counted, prompts.offsets).astype(np.int32)
+
+
+def _places(offsets: Ints) -> Ints:
+    """The number of each row within its group."""
+    lengths = np.diff(offsets)
+    return (np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)).astype(np.int32)

@@ -1,16 +1,16 @@
 """Rows of many groups in one flat array: group ``i`` owns the rows ``offsets[i]:offsets[i + 1]``."""
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-Ints = npt.NDArray[np.int64]
+Ints = npt.NDArray[np.signedinteger[Any]]
 Floats = npt.NDArray[np.float64]
 Ids = npt.NDArray[np.uint64]
 Bools = npt.NDArray[np.bool_]
-_Scalar = TypeVar("_Scalar", np.int64, np.float64)
+_Scalar = TypeVar("_Scalar", bound=np.number[Any])
 _AnyScalar = TypeVar("_AnyScalar", bound=np.generic)
 
 

@@ -23,7 +23,7 @@ from prefixscope.analyzer.traffic import Traffic
 TTLS_MS = {"write_12h": 43_200_000, "write_1h": 3_600_000, "write_30m": 1_800_000, "write_5m": 300_000}
 _DOUBT, _DOUBT_TOKENS = 0.005, 8.0  # how far a position estimated from bytes may be off: a share of it, and tokens
 _Array = TypeVar("_Array", bound=np.ndarray[Any, Any])
-_ROWS_AT_ONCE = 16_000_000
+_ROWS_AT_ONCE = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +54,11 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class _Events:
-    """Lookups and touches of prefixes. A lookup is an event that expires at once and begins never."""
+    """Lookups and touches of prefixes. Times are those of their calls."""
 
     node: Ids
-    order: Ints  # time order; a call's lookups come before its touches
-    at_ms: Ints
-    expires_ms: Ints  # touches: when the entry dies unless touched again; lookups: -1
-    ready: Ints  # touches: rank of the time its first response began; lookups: a rank behind all
-    clock: Ints  # rank of at_ms on the same scale as ``ready``
+    call: Ints
+    ttl_ms: Ints  # touches: how long the entry lives unless touched again; lookups: -1
 
 
 def _put(values: _Array, chosen: Bools, new: _Array) -> _Array:
@@ -141,17 +138,9 @@ def _automatic(traffic: Traffic, chain: Ids, chosen: Bools) -> list[Ints]:
     """Rows at the head of each automatic call's prompt that are alive, that have not expired, and ever seen before."""
     rows = traffic.rows
     at = np.flatnonzero(np.repeat(chosen, np.diff(rows.offsets)))
-    call = rows.call[at]
-    ready, clock = _ranks(traffic)
-    events = _Events(
-        node=chain[at],
-        order=call,
-        at_ms=traffic.at_ms[call],
-        expires_ms=traffic.at_ms[call] + traffic.ttl_ms[call],
-        ready=ready[call],
-        clock=clock[call],
-    )
-    alive, unexpired, seen = _states(events) | rows.warm[at]
+    call = rows.call[at].astype(np.int32)
+    events = _Events(chain[at], call, traffic.ttl_ms[call])
+    alive, unexpired, seen = _states(events, traffic) | rows.warm[at]
     return [_leading(flags, at, rows.offsets) for flags in (alive, unexpired, seen)]
 
 
@@ -169,17 +158,23 @@ def _ranks(traffic: Traffic) -> tuple[Ints, Ints]:
     return np.searchsorted(scale, traffic.first_token_ms), np.searchsorted(scale, traffic.at_ms)
 
 
-def _states(events: _Events) -> Bools:
+def _states(events: _Events, traffic: Traffic) -> Bools:
     """(3, events): was the prefix alive just before the event, had it not expired, had anybody ever touched it."""
+    ready, clock = _ranks(traffic)
     found = np.zeros((3, len(events.node)), dtype=np.bool_)
     parts = 1 + len(events.node) // _ROWS_AT_ONCE
-    part = (events.node % np.uint64(parts)).astype(np.uint8)
+    part = (events.node % np.uint64(parts)).astype(np.uint16)
     for i in range(parts):
         at = np.flatnonzero(part == i)
-        order = at[np.lexsort((events.order[at], events.node[at]))]
-        found[:, order] = _states_sorted(
-            events.node[order], events.at_ms[order], events.expires_ms[order], events.ready[order], events.clock[order]
-        )
+        # in time order, a call's lookups before its touches; then by prefix
+        at = at[np.argsort(2 * events.call[at].astype(np.int64) + (events.ttl_ms[at] >= 0), kind="stable")]
+        at = at[ragged.stable_order(events.node[at])]
+        call, ttl_ms = events.call[at], events.ttl_ms[at]
+        at_ms, touch = traffic.at_ms[call], ttl_ms >= 0
+        expires_ms = np.where(touch, at_ms + ttl_ms, -1)
+        # a lookup expires at once and begins never
+        begins = np.where(touch, ready[call], len(traffic) * 2 + 1)
+        found[:, at] = _states_sorted(events.node[at], at_ms, expires_ms, begins, clock[call])
     return found
 
 
@@ -220,25 +215,13 @@ def _explicit(traffic: Traffic, chain: Ids, ends: Floats, chosen: Bools) -> list
     counts = chosen[call] & (ends >= minimum) & block_ends(rows)
     marker = np.flatnonzero(counts & (rows.marker_ms > 0))
     behind, candidate = _candidates(rows, call, marker, counts, traffic.per_card("lookback")[call])
-    ready, clock = _ranks(traffic)
     extra = np.zeros(0, dtype=np.int64)
     while True:
         touched = np.concatenate([marker, extra])
         ttl = rows.marker_ms[np.concatenate([marker, behind[extra]])]
         at = np.concatenate([candidate, touched])
-        is_touch = np.arange(len(at)) >= len(candidate)
-        owner = call[at]
-        expires_ms = np.full(len(at), -1, dtype=np.int64)
-        expires_ms[is_touch] = traffic.at_ms[owner[is_touch]] + ttl
-        events = _Events(
-            node=chain[at],
-            order=2 * owner + is_touch,
-            at_ms=traffic.at_ms[owner],
-            expires_ms=expires_ms,
-            ready=np.where(is_touch, ready[owner], len(traffic) * 2 + 1),
-            clock=clock[owner],
-        )
-        states = _states(events)[:, : len(candidate)] | rows.warm[candidate]
+        ttl_ms = np.concatenate([np.full(len(candidate), -1), ttl])
+        states = _states(_Events(chain[at], call[at], ttl_ms), traffic)[:, : len(candidate)] | rows.warm[candidate]
         depths = [_deepest(flags, candidate, rows.offsets) for flags in states]
         found = _read_through_lookback(depths[0], rows)
         if np.array_equal(found, extra):
