@@ -7,13 +7,13 @@ from datetime import datetime
 import numpy as np
 import polars as pl
 
-from prefixscope.analyzer import families, markers, savings, tokens, traffic
+from prefixscope.analyzer import baseline, families, markers, savings, tokens, traffic, unclaimed
 from prefixscope.analyzer.atoms import contents_of
 from prefixscope.analyzer.call_rates import cost, rate_calls
-from prefixscope.analyzer.causes import explain
+from prefixscope.analyzer.causes import agreement, explain
 from prefixscope.analyzer.findings import Finding, find
 from prefixscope.analyzer.report import data
-from prefixscope.analyzer.report.data import Report
+from prefixscope.analyzer.report.data import Report, Results
 from prefixscope.analyzer.store import Ingested, Store
 from prefixscope.analyzer.traffic import INPUT_BUCKETS, Traffic, model_name
 
@@ -42,37 +42,33 @@ def analyse(store: Store, selection: Selection, ingested: Ingested | None = None
     priced = with_costs(calls)
     rejected = store.frame("analysis/quarantine")
     if not calls.height:
-        return Analysis(data.build(priced, [], data.NO_CHECK, rejected, ingested), _explained(priced))
+        return Analysis(data.build(data.nothing(priced), rejected, ingested), _explained(priced))
     contents = contents_of(store.arrow("analysis/contents"))
     loaded = traffic.load(calls, store.arrow("analysis/prompts", **chosen), contents)
-    explained, found, check = run(loaded, priced)
-    return Analysis(data.build(explained, found, check, rejected, ingested), _explained(explained))
+    results = run(loaded, priced)
+    return Analysis(data.build(results, rejected, ingested), _explained(results.calls))
 
 
-def run(loaded: Traffic, priced: pl.DataFrame) -> tuple[pl.DataFrame, list[Finding], pl.DataFrame]:
-    """EXPLAIN, PRICE and RECOMMEND.
-
-    Returns:
-        ``priced`` with the columns of the table explained_calls; the findings, dearest first; and how far the provider
-        keeps what the replay predicts (``savings.achieved_rate``).
-    """
+def run(loaded: Traffic, priced: pl.DataFrame) -> Results:
+    """EXPLAIN, PRICE and RECOMMEND: ``priced`` (``with_costs``) gets the columns of the table explained_calls."""
     grouped = families.find(loaded)
     counted, inferred = markers.inferred(tokens.calibrated(loaded, grouped))
-    warm, base = savings.base_outcome(counted)
-    plan = savings.plan(warm, grouped, base, priced)
-    causes = explain(warm, grouped, base, plan)
-    check = savings.achieved_rate(warm, base)
-    found = find(warm, grouped, plan, check)
+    base = baseline.of(counted, grouped)
+    plan = savings.plan(base, priced)
+    causes = explain(base, plan)
+    check = baseline.achieved_rate(base)
+    found = find(base, plan, check)
     explained = priced.with_columns(
         family=pl.Series(grouped.names()),
         cause=pl.Series(causes.cause.astype(str)),
         claimed=pl.Series(causes.claimed),
-        finding=pl.Series(_finding_of_call(found, len(warm))),
+        finding=pl.Series(_finding_of_call(found, len(loaded))),
         missed_tokens=pl.Series(causes.missed),
-        predicted_read=pl.Series(base.read),
+        predicted_read=pl.Series(base.outcome.read),
         marker_inferred=pl.Series(inferred.astype(np.bool_)),
     )
-    return explained, found, check
+    quiet = unclaimed.find(base, causes, plan, priced)
+    return Results(explained, found, quiet, check, agreement(base.traffic, causes))
 
 
 def _finding_of_call(found: Sequence[Finding], calls: int) -> list[str]:

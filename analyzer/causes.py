@@ -1,21 +1,65 @@
 """EXPLAIN: the one cause of each call's missed tokens, decided by the first rule that fits.
 
-Causes that have a fix are proven: replayed with the fix, the call reads more. The rest says why nothing is claimed.
+A cause that has a fix which pays is proven: replayed with the fix, the call reads more (or writes less). For the rest
+the prompt is compared with the one before it, and what the cache model says tells why that one could not be read.
 """
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
+import polars as pl
 
-from prefixscope.analyzer.families import Families
-from prefixscope.analyzer.fixes import EXTEND_TTL, MOVE_VOLATILE, SORT_TOOLS
+from prefixscope.analyzer.baseline import Baseline
+from prefixscope.analyzer.fixes import FIXES, breakpoints
 from prefixscope.analyzer.ragged import Bools, Floats
-from prefixscope.analyzer.replay import Outcome
 from prefixscope.analyzer.savings import Plan
 from prefixscope.analyzer.traffic import Traffic
 
-CAUSE_OF_FIX = {SORT_TOOLS: "tools_reordered", MOVE_VOLATILE: "volatile_prefix", EXTEND_TTL: "ttl_lapse"}
 HEALTHY = ""
+Verdict = Literal["actionable", "informational", "provider_side"]
+VERDICTS: Mapping[str, Verdict] = {
+    "unknown_usage": "informational",
+    "unknown_prompt": "informational",
+    "volatile_prefix": "actionable",
+    "tools_reordered": "actionable",
+    "tools_changed": "actionable",
+    "settings_changed": "actionable",
+    "split_scope": "actionable",
+    "history_rewritten": "actionable",
+    "history_pruned": "actionable",
+    "no_marker": "actionable",
+    "marker_misplaced": "actionable",
+    "ttl_lapse": "actionable",
+    "ttl_class_switched": "actionable",
+    "parallel_cold_start": "actionable",
+    "write_churn": "actionable",
+    "below_minimum": "informational",
+    "system_edited": "informational",
+    "compacted": "informational",
+    "forked": "informational",
+    "first_seen": "informational",
+    "provider_side": "provider_side",
+}
+"""What can be done about a cause: something, nothing since it is as it should be, or nothing since it is not ours."""
+
+SAID: Mapping[str, tuple[str, ...]] = {
+    "model_changed": ("split_scope", "settings_changed"),  # Anthropic: the model, or its speed
+    "prompt_cache_key_changed": ("split_scope",),
+    "system_changed": ("system_edited", "volatile_prefix", "settings_changed"),
+    "tools_changed": ("tools_changed", "tools_reordered", "volatile_prefix"),
+    "messages_changed": ("history_rewritten", "history_pruned", "compacted", "forked", "volatile_prefix"),
+    "input_changed": ("history_rewritten", "history_pruned", "compacted", "forked", "volatile_prefix", "system_edited"),
+    "context_compacted": ("compacted",),
+    "text_format_changed": ("settings_changed",),
+    "reasoning_effort_changed": ("settings_changed",),
+    "verbosity_changed": ("settings_changed",),
+    "service_tier_changed": ("settings_changed",),
+}
+"""A provider's own miss reason -> the causes that it may stand for, likeliest first. Others name no cause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,58 +69,151 @@ class Causes:
     ``claimed`` calls are those that a fix which pays makes read more; others have a cause, but nothing is promised.
     """
 
-    cause: np.ndarray[tuple[int], np.dtype[np.str_]]
+    cause: npt.NDArray[np.str_]
     missed: Floats
     claimed: Bools
 
 
-def explain(traffic: Traffic, families: Families, base: Outcome, plan: Plan) -> Causes:
-    """Decides rule by rule; a call keeps the first cause it gets."""
-    cause = np.full(len(traffic), HEALTHY, dtype="<U24")
-    missed = np.zeros(len(traffic))
-    reported = traffic.calls["read"].to_numpy().astype(np.float64)
-    total = traffic.input_total.astype(np.float64)
-    tolerance = np.maximum(traffic.per_card("granularity"), np.maximum(16.0, 0.02 * total))
-    open_ = np.ones(len(traffic), dtype=np.bool_)
-
-    def settle(name: str, where: Bools, tokens: Floats) -> None:
-        chosen = open_ & where
-        cause[chosen] = name
-        missed[chosen] = tokens[chosen]
-        open_[chosen] = False
-
-    reached = np.maximum(base.read, reported)
-    usage_known = (traffic.calls["usage_state"] == "reported").to_numpy()
-    settle("unknown_usage", ~usage_known, np.zeros(len(traffic)))
-    settle("unknown_prompt", ~traffic.known, np.zeros(len(traffic)))
-    for fix, rises, potential in _proven(families, plan, reached, tolerance):
-        settle(CAUSE_OF_FIX[fix], rises, potential - reported)
-    claimed = ~open_ & np.isin(cause, list(CAUSE_OF_FIX.values()))
-    settle("unexplained", base.read - reported > tolerance, base.read - reported)
-    settle("ttl_lapse", base.shared - np.maximum(base.unexpired, reached) > tolerance, base.shared - reached)
-    settle("parallel_cold_start", base.unexpired - reached > tolerance, base.unexpired - reached)
-    minimum = traffic.min_tokens
-    settle("below_minimum", (total < minimum) & (base.shared <= reached + tolerance), total)
-    settle("first_seen", total - reached > np.maximum(tolerance, 0.5 * total), total - reported)
-    return Causes(cause, np.maximum(missed, 0.0), claimed)
+def explain(base: Baseline, plan: Plan) -> Causes:
+    """Decides on every call."""
+    judge = _Judge(base, plan)
+    judge.unknown()
+    judge.proven()
+    claimed = ~judge.open & ~np.isin(judge.cause, ["unknown_usage", "unknown_prompt"])
+    judge.of_provider()
+    judge.unpaid()
+    judge.changed()
+    judge.cut_off()
+    judge.rest()
+    return Causes(judge.cause, judge.missed, claimed)
 
 
-def _proven(families: Families, plan: Plan, reached: Floats, tolerance: Floats) -> list[tuple[str, Bools, Floats]]:
-    """For each fix that its family has chosen: the calls it makes read more, and what they would read in the end."""
-    family = families.of_call
-    full = [frozenset(names) for names in plan.chosen]
-    potential = reached.copy()
-    for fix_set, outcome in plan.outcomes.items():
-        member = np.isin(family, [f for f, chosen in enumerate(full) if chosen == fix_set and fix_set])
-        potential[member] = outcome.read[member]
-    found = []
-    for fix in CAUSE_OF_FIX:
-        owners = np.isin(family, [f for f, chosen in enumerate(full) if fix in chosen])
-        if owners.any():
-            alone = plan.outcomes[frozenset({fix})].read
-            found.append((fix, owners & (alone - reached > tolerance), potential))
-    # what only a combination brings belongs to the first fix of it
-    for fix in CAUSE_OF_FIX:
-        owners = np.isin(family, [f for f, chosen in enumerate(full) if fix in chosen])
-        found.append((fix, owners & (potential - reached > tolerance), potential))
+class _Judge:
+    """Settles calls rule by rule; a call keeps the first cause it gets."""
+
+    def __init__(self, base: Baseline, plan: Plan) -> None:
+        self._base, self._plan, self._traffic = base, plan, base.traffic
+        calls = len(base.traffic)
+        self.cause = np.full(calls, HEALTHY, dtype="<U24")
+        self.missed = np.zeros(calls)
+        self.open = np.ones(calls, dtype=np.bool_)
+        self._total = base.traffic.input_total.astype(np.float64)
+        self._tolerance = np.maximum(base.traffic.per_card("granularity"), np.maximum(16.0, 0.02 * self._total))
+        self._reached = base.reached
+
+    def _settle(self, names: str | npt.NDArray[np.str_], where: Bools, tokens: Floats) -> None:
+        chosen = self.open & where
+        self.cause[chosen] = names if isinstance(names, str) else names[chosen]
+        self.missed[chosen] = np.maximum(tokens[chosen], 0.0)
+        self.open[chosen] = False
+
+    def unknown(self) -> None:
+        """Calls of which the trace does not tell enough."""
+        nothing = np.zeros(len(self.cause))
+        self._settle("unknown_usage", (self._traffic.calls["usage_state"] != "reported").to_numpy(), nothing)
+        self._settle("unknown_prompt", ~self._traffic.known, nothing)
+
+    def proven(self) -> None:
+        """Calls that a chosen fix makes read more, or write less, step by step."""
+        plan, reported = self._plan, self._base.reported
+        potential = plan.outcomes[-1].read
+        for step, (before, after) in enumerate(pairwise(plan.outcomes)):
+            gained = after.read - np.maximum(before.read, reported)
+            spared = before.write - after.write
+            for name in sorted({chosen[step] for chosen in plan.chosen if len(chosen) > step}):
+                owns = [len(chosen) > step and chosen[step] == name for chosen in plan.chosen]
+                owners = np.array([*owns, False])[self._base.families.of_call]
+                moved, missed = (spared, spared) if FIXES[name].saves_writes else (gained, potential - reported)
+                self._settle(cause_of_calls(name, self._base), owners & (moved > self._tolerance), missed)
+
+    def of_provider(self) -> None:
+        """Calls that read less than the rules predict, as things were."""
+        short = self._base.outcome.read - self._base.reported
+        self._settle("provider_side", short > self._tolerance, short)
+
+    def unpaid(self) -> None:
+        """Calls that a fix would make read more though it does not pay: the cause is that of the fix that does most."""
+        names = list(self._plan.alone)
+        if not names:
+            return
+        gained = np.stack([self._plan.alone[name] - self._reached for name in names])
+        best = gained.argmax(axis=0)
+        for number, name in enumerate(names):
+            where = (best == number) & (gained[number] > self._tolerance)
+            self._settle(cause_of_calls(name, self._base), where, gained[number])
+
+    def changed(self) -> None:
+        """Calls whose text parts from that of the call before."""
+        breaks, outcome = self._base.breaks, self._base.outcome
+        recurs = breaks.shared + breaks.stranded
+        lost = np.maximum(recurs - self._reached, 0.0)
+        tried = np.isin(breaks.change, ["volatile_prefix", "tools_reordered", ""])  # and no help
+        edited = np.isin(breaks.change, ["system_edited", "tools_changed"])
+        unread = edited & (outcome.shared <= self._reached + self._tolerance)
+        strands = ~tried & (breaks.stranded > self._tolerance)
+        cacheable = (lost > self._tolerance) & (recurs >= self._traffic.min_tokens)
+        self._settle(breaks.change, (strands | unread) & cacheable, lost)
+        before = np.where(breaks.before >= 0, self._total[np.maximum(breaks.before, 0)], 0.0)
+        event = np.isin(breaks.change, ["compacted", "forked"]) & (before > self._reached + self._tolerance)
+        self._settle(breaks.change, event, before - self._reached)
+
+    def cut_off(self) -> None:
+        """Calls whose text goes on from the call before, of which no entry was ever there for them."""
+        breaks, traffic = self._base.breaks, self._traffic
+        lost = breaks.shared - self._reached
+        goes_on = (breaks.before >= 0) & (breaks.change == "") & (breaks.shared >= traffic.min_tokens)
+        never = goes_on & (lost > self._tolerance) & (self._base.outcome.shared - self._reached <= self._tolerance)
+        before = np.maximum(breaks.before, 0)
+        marked = breakpoints.marked_calls(traffic)
+        markable = breakpoints.markable_calls(traffic)
+        self._settle("split_scope", never & (traffic.scope != traffic.scope[before]), lost)
+        self._settle("settings_changed", never & (traffic.level_salt != traffic.level_salt[before]).any(axis=1), lost)
+        self._settle("no_marker", never & markable & ~marked, lost)
+        self._settle("marker_misplaced", never & markable & marked, lost)
+
+    def rest(self) -> None:
+        """Calls whose prefix was there, too late or too early; short prompts; prompts that nobody had sent before."""
+        outcome, reached, tolerance = self._base.outcome, self._reached, self._tolerance
+        late = outcome.shared - np.maximum(outcome.unexpired, reached) > tolerance
+        self._settle("ttl_lapse", late, outcome.shared - reached)
+        self._settle("parallel_cold_start", outcome.unexpired - reached > tolerance, outcome.unexpired - reached)
+        short = (self._total < self._traffic.min_tokens) & (outcome.shared <= reached + tolerance)
+        breaks = self._base.breaks
+        self._settle("below_minimum", short, np.maximum(breaks.shared, breaks.stranded))
+        new = self._total - reached > np.maximum(tolerance, 0.5 * self._total)
+        self._settle("first_seen", new, np.zeros(len(self.cause)))
+
+
+def cause_of_calls(fix: str, base: Baseline) -> npt.NDArray[np.str_]:
+    """What the fix removes from each call: the first of its causes, unless the call shows the sign of another."""
+    causes = FIXES[fix].causes
+    found = np.full(len(base.traffic), causes[0], dtype="<U24")
+    for cause in causes[1:]:
+        found[_SIGNS[cause](base)] = cause
     return found
+
+
+def _after_a_longer_ttl(base: Baseline) -> Bools:
+    """Calls whose breakpoints live shorter than those of an earlier call of the same session or family did."""
+    lives = np.zeros(len(base.traffic), dtype=np.int64)
+    np.maximum.at(lives, base.traffic.rows.call, base.traffic.rows.marker_ms)
+    longest, before = lives.copy(), base.breaks.before
+    for call in np.flatnonzero(before >= 0).tolist():  # in time order
+        longest[call] = max(longest[call], longest[before[call]])
+    return (lives > 0) & (lives < longest)
+
+
+_SIGNS: Mapping[str, Callable[[Baseline], Bools]] = {
+    "history_pruned": lambda base: base.breaks.change == "history_pruned",
+    "marker_misplaced": lambda base: breakpoints.marked_calls(base.traffic),
+    "ttl_class_switched": _after_a_longer_ttl,
+}
+
+
+def agreement(traffic: Traffic, causes: Causes) -> pl.DataFrame:
+    """The provider's own miss reasons against ours. Columns: provider, reason, cause, calls, agree."""
+    frame = traffic.calls.select("provider", reason="miss_reason").with_columns(cause=pl.Series(causes.cause))
+    told = frame.filter(pl.col("reason").is_in(list(SAID)))
+    rows = told.group_by("provider", "reason", "cause").agg(calls=pl.len()).sort("provider", "reason", "cause")
+    agree = [row["cause"] in SAID[row["reason"]] for row in rows.iter_rows(named=True)]
+    return rows.with_columns(agree=pl.Series(agree, dtype=pl.Boolean))

@@ -1,6 +1,8 @@
 """Traffic: calls with their prompts and all that the replay needs to know of each."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -9,8 +11,19 @@ import pyarrow as pa
 
 from prefixscope.analyzer import ragged
 from prefixscope.analyzer.atoms import Contents
-from prefixscope.analyzer.cards import RuleCard, card_for
-from prefixscope.analyzer.prompts import TOOLS, Prompts, Rows, of_calls, prompts_of, rows_of, ttl_ms
+from prefixscope.analyzer.cards import Match, RuleCard, card_for
+from prefixscope.analyzer.prompts import (
+    TOOLS,
+    Prompts,
+    Rows,
+    eligible_segments,
+    last_segments,
+    markable_segments,
+    of_calls,
+    prompts_of,
+    rows_of,
+    ttl_ms,
+)
 from prefixscope.analyzer.ragged import Bools, Floats, Ids, Ints
 
 _FRAME_TOKENS = 4.0
@@ -34,6 +47,8 @@ class Traffic:
     prompts: Prompts
     rows: Rows
     tokens_per_byte: Floats  # (calls, 3): by level
+    scale: Floats  # (calls, 2): what the tokens of the last block, and of those before it, are corrected by
+    warm_tokens: Floats  # tokens at each prompt's head that were cached although no call in the window had sent them
 
     def __len__(self) -> int:
         return len(self.at_ms)
@@ -53,6 +68,11 @@ class Traffic:
         return np.where(cached > 0, np.minimum(minimum, 0.9 * cached), minimum)
 
     @property
+    def stored_tokens(self) -> Ints:
+        """Tokens of the stored prefix that a call names and does not hold; 0 = it names none, or nothing is known of it."""
+        return self.calls["stored_tokens"].to_numpy()
+
+    @property
     def known(self) -> Bools:
         """Calls whose prompt is known."""
         return np.diff(self.prompts.offsets) > 0
@@ -66,7 +86,10 @@ class Traffic:
         """The chosen calls, everything about them unchanged."""
         if chosen.all():
             return self
-        per_call = ("card", "scope", "level_salt", "at_ms", "first_token_ms", "ttl_ms", "tokens_per_byte")
+        per_call = (
+            *("card", "scope", "level_salt", "at_ms", "first_token_ms", "ttl_ms"),
+            *("tokens_per_byte", "scale", "warm_tokens"),
+        )
         return replace(
             self,
             calls=self.calls.filter(pl.Series(chosen)),
@@ -77,19 +100,29 @@ class Traffic:
 
     def with_prompts(self, prompts: Prompts) -> "Traffic":
         """The same calls with other segments; rows and their tokens are made anew."""
-        rows = rows_of(prompts, self.contents, lookback_modes(self))
-        return with_tokens(replace(self, prompts=prompts, rows=rows), self.tokens_per_byte)
+        return _counted(replace(self, prompts=prompts, rows=rows_of(prompts, self.contents, lookback_modes(self))))
+
+    def with_warm(self, warm_tokens: Floats) -> "Traffic":
+        """The same calls, of each of which so many tokens were cached before the window began."""
+        return _counted(replace(self, warm_tokens=warm_tokens))
 
 
-def load(calls: pl.DataFrame, prompts: pa.Table, contents: Contents) -> Traffic:
+def load(
+    calls: pl.DataFrame,
+    prompts: pa.Table,
+    contents: Contents,
+    find_card: Callable[[str, str, date], Match] = card_for,
+) -> Traffic:
     """Puts calls (``queries/analysis/calls``) and prompts (``…/prompts``) together; a byte counts as a token still."""
-    cards, card, notes = _cards(calls)
+    cards, card, notes = _cards(calls, find_card)
     at_ms = _milliseconds(calls)
     wait = calls.select(pl.coalesce("ttft_ms", "duration_ms", 0.0)).to_series().to_numpy()
     segments = prompts_of(prompts)
     modes = np.array([_lookback_mode(c) for c in cards], dtype=np.int64)[card]
     traffic = Traffic(
-        calls=calls.with_columns(pl.Series("card_note", notes, dtype=pl.String)),
+        calls=calls.with_columns(
+            pl.Series("card_note", notes, dtype=pl.String), stored_tokens=_stored_tokens(cards, card)
+        ),
         contents=contents,
         cards=cards,
         card=card,
@@ -101,6 +134,8 @@ def load(calls: pl.DataFrame, prompts: pa.Table, contents: Contents) -> Traffic:
         prompts=segments,
         rows=rows_of(segments, contents, modes),
         tokens_per_byte=np.ones((len(at_ms), 3)),
+        scale=np.ones((len(at_ms), 2)),
+        warm_tokens=np.zeros(len(at_ms)),
     )
     return traffic.with_prompts(_with_automatic_markers(traffic))
 
@@ -110,24 +145,44 @@ def with_tokens(traffic: Traffic, tokens_per_byte: Floats) -> Traffic:
 
     The last block is what a call adds; so a prefix weighs the same in every call that shares it.
     """
-    rows = traffic.rows
-    if not len(rows.atom):
-        return replace(traffic, tokens_per_byte=tokens_per_byte)
-    call = rows.call
-    size = traffic.contents.atom_weight[rows.atom]
-    tokens = size * tokens_per_byte[call, rows.level] + frame_tokens(traffic)
-    total = traffic.input_total
-    last = rows.block == np.repeat(rows.block[np.maximum(rows.offsets[1:] - 1, 0)], np.diff(rows.offsets))
-    in_last = ragged.group_sums(np.where(last, tokens, 0.0), rows.offsets)
-    before = ragged.group_sums(tokens, rows.offsets) - in_last
+    traffic = replace(traffic, tokens_per_byte=tokens_per_byte)
+    if not len(traffic.rows.atom):
+        return traffic
+    tokens, total = _estimated(traffic), traffic.input_total - traffic.stored_tokens
+    last = _in_last_block(traffic.rows)
+    in_last = ragged.group_sums(np.where(last, tokens, 0.0), traffic.rows.offsets)
+    before = ragged.group_sums(tokens, traffic.rows.offsets) - in_last
     left = total - before
     fits = (left > 0) & ((left >= 0.2 * in_last) & (left <= 3.0 * in_last) | ~_ends_in_text(traffic))
     with np.errstate(divide="ignore", invalid="ignore"):
         of_last = np.where(fits, left / in_last, total / (before + in_last))
         of_rest = np.where(fits, 1.0, total / (before + in_last))
-    reported = (traffic.calls["usage_state"] != "missing").to_numpy() & (total > 0)
-    scale = np.where(reported[call], np.where(last, of_last[call], of_rest[call]), 1.0)
-    return replace(traffic, rows=replace(rows, tokens=tokens * scale), tokens_per_byte=tokens_per_byte)
+    reported = (traffic.calls["usage_state"] != "missing").to_numpy() & (total > 0) & traffic.known
+    scale = np.where(reported[:, None], np.stack([of_last, of_rest], axis=1), 1.0)
+    return _counted(replace(traffic, scale=scale))
+
+
+def _estimated(traffic: Traffic) -> Floats:
+    """Tokens of each row by its bytes and the rate of its level."""
+    rows = traffic.rows
+    return traffic.contents.atom_weight[rows.atom] * traffic.tokens_per_byte[rows.call, rows.level] + frame_tokens(
+        traffic
+    )
+
+
+def _in_last_block(rows: Rows) -> Bools:
+    last = rows.block[np.maximum(rows.offsets[1:] - 1, 0)] if len(rows.block) else rows.block
+    return rows.block == np.repeat(last, np.diff(rows.offsets))
+
+
+def _counted(traffic: Traffic) -> Traffic:
+    """The same prompts, their rows counted in tokens and told whether they were cached before the window began."""
+    rows = traffic.rows
+    scale = np.where(_in_last_block(rows), traffic.scale[rows.call, 0], traffic.scale[rows.call, 1])
+    tokens = _estimated(traffic) * scale
+    ends = ragged.running_sums(tokens, rows.offsets)
+    warm = ends <= traffic.warm_tokens[rows.call] if traffic.warm_tokens.any() else np.zeros(len(ends), dtype=np.bool_)
+    return replace(traffic, rows=replace(rows, tokens=tokens, warm=warm))
 
 
 def _ends_in_text(traffic: Traffic) -> Bools:
@@ -174,11 +229,13 @@ def _milliseconds(calls: pl.DataFrame) -> Ints:
     return times - times.min() if len(times) else times
 
 
-def _cards(calls: pl.DataFrame) -> tuple[tuple[RuleCard, ...], Ints, list[str]]:
+def _cards(
+    calls: pl.DataFrame, find_card: Callable[[str, str, date], Match]
+) -> tuple[tuple[RuleCard, ...], Ints, list[str]]:
     """Distinct cards, each call's card, and each call's note on how its card was chosen."""
     keys = calls.select("provider", model=model_name(), on=pl.col("started_at").dt.date())
     key = numbered(keys)
-    matches = [card_for(*row) for row in keys.unique(maintain_order=True).iter_rows()]
+    matches = [find_card(*row) for row in keys.unique(maintain_order=True).iter_rows()]
     cards: list[RuleCard] = []
     for match in matches:
         if match.card not in cards:
@@ -192,6 +249,15 @@ def _scopes(calls: pl.DataFrame, cards: tuple[RuleCard, ...], card: Ints) -> Ids
     key = pl.when(separates).then("cache_key").otherwise(pl.lit(""))
     name = pl.concat_str("provider", "account", "region", model_name(), key, "cached_content", separator="\0")
     return calls.select(name).to_series().hash(seed=11).to_numpy()
+
+
+def _stored_tokens(cards: tuple[RuleCard, ...], card: Ints) -> pl.Expr:
+    """The size of each call's stored prefix, which no request shows: the least that calls which name it have read."""
+    named = pl.Series(np.array([c.stored_contents for c in cards], dtype=np.bool_)[card]) & (
+        pl.col("cached_content") != ""
+    )
+    read = pl.when(pl.col("read") > 0).then("read").min()
+    return pl.when(named).then(read.over("provider", "account", "region", model_name(), "cached_content")).fill_null(0)
 
 
 def _level_salts(calls: pl.DataFrame, cards: tuple[RuleCard, ...], card: Ints) -> Ids:
@@ -224,12 +290,16 @@ def _seconds(card: RuleCard, ttl: str) -> int:
 def _with_automatic_markers(traffic: Traffic) -> Prompts:
     """Adds the breakpoint that a request asks for at its end, or that the provider sets there by itself."""
     prompts = traffic.prompts
-    asked = traffic.calls["auto_marker"].to_list()
+    marker_ms = prompts.marker_ms.copy()
     implicit = traffic.per_card("implicit_marker").astype(np.bool_)
     implied = implicit & (traffic.calls["cache_mode"] != "explicit").to_numpy()
-    ttl = np.where(implied, traffic.ttl_ms, [ttl_ms(name) if name else 0 for name in asked])
-    wanted = (ttl > 0) & traffic.known
-    last = prompts.offsets[1:][wanted] - 1
-    marker_ms = prompts.marker_ms.copy()
-    marker_ms[last] = np.where(marker_ms[last] > 0, marker_ms[last], ttl[wanted])
+    asked = np.array([ttl_ms(name) if name else 0 for name in traffic.calls["auto_marker"].to_list()], dtype=np.int64)
+    for wanted, ttl, can_be_marked in (
+        (implied, traffic.ttl_ms, eligible_segments(traffic.contents)),
+        (~implied & (asked > 0), asked, markable_segments(traffic.contents)),
+    ):
+        last = last_segments(prompts, can_be_marked)
+        chosen = wanted & (last >= 0)
+        at = last[chosen]
+        marker_ms[at] = np.where(marker_ms[at] > 0, marker_ms[at], ttl[chosen])
     return replace(prompts, marker_ms=marker_ms)

@@ -1,49 +1,67 @@
-"""The report as plain data, schema version 1: what every format shows and nobody computes again."""
+"""The report as plain data, schema version 2: what every format shows and nobody computes again."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final
 
 import polars as pl
 
+from prefixscope.analyzer.causes import VERDICTS
 from prefixscope.analyzer.findings import Finding
+from prefixscope.analyzer.fixes import FIXES
+from prefixscope.analyzer.savings import Option
 from prefixscope.analyzer.store import Ingested
 from prefixscope.analyzer.traffic import WRITE_BUCKETS
+from prefixscope.analyzer.unclaimed import Unclaimed
 
-SCHEMA_VERSION: Final = 1
-NO_CHECK: Final = pl.DataFrame()
+SCHEMA_VERSION: Final = 2
 Report = Mapping[str, Any]
+_MOST_UNCLAIMED: Final = 200  # rows of not_claimed; the rest is in ``causes`` all the same
 
 
-def build(
-    calls: pl.DataFrame,
-    findings: Sequence[Finding],
-    check: pl.DataFrame,
-    rejected: pl.DataFrame,
-    ingested: Ingested | None,
-) -> Report:
-    """Sums up explained and priced calls (``audit.run``) and their findings.
+@dataclass(frozen=True, slots=True)
+class Results:
+    """What an analysis found: what a report is made from."""
 
-    Keys: schema_version, window, calls, tokens, hit_rate, spend_usd, by, findings, recoverable_usd, causes,
-    model_check, unpriced_models, quarantine. Dollars are floats rounded to 1e-10, exact sums behind them.
+    calls: pl.DataFrame  # priced calls with the columns of the table explained_calls
+    findings: Sequence[Finding]
+    unclaimed: Sequence[Unclaimed]
+    check: pl.DataFrame  # ``baseline.achieved_rate``
+    diagnosis: pl.DataFrame  # ``causes.agreement``
+
+
+def nothing(calls: pl.DataFrame) -> Results:
+    """The results on calls that were not analysed."""
+    return Results(calls, (), (), pl.DataFrame(), pl.DataFrame())
+
+
+def build(results: Results, rejected: pl.DataFrame, ingested: Ingested | None) -> Report:
+    """Sums up what was found.
+
+    Keys: schema_version, window, calls, tokens, hit_rate, spend_usd, by, findings, recoverable_usd, not_claimed, causes,
+    model_check, provider_diagnosis, unpriced_models, quarantine. Dollars are floats rounded to 1e-10, exact sums behind
+    them.
     """
+    calls = results.calls
     window = _window(calls)
     weeks = window["days"] / 7 if window["days"] else 1.0
-    told = [_finding(finding, weeks) for finding in findings]
-    count = _tokens(calls)
+    told = [_finding(finding, weeks) for finding in results.findings]
     return {
         "schema_version": SCHEMA_VERSION,
         "window": window,
         "calls": _call_counts(calls, ingested, rejected),
-        "tokens": count,
+        "tokens": _tokens(calls),
         "hit_rate": _hit_rate(calls),
         "spend_usd": _spend(calls),
         "by": _by(calls),
         "findings": told,
         "recoverable_usd": _recoverable(told),
+        "not_claimed": [_unclaimed(item, weeks) for item in results.unclaimed[:_MOST_UNCLAIMED]],
         "causes": _causes(calls) if calls.height else [],
-        "model_check": check.to_dicts(),
+        "model_check": results.check.to_dicts(),
+        "provider_diagnosis": results.diagnosis.to_dicts(),
         "unpriced_models": _unpriced(calls),
         "quarantine": rejected.to_dicts(),
     }
@@ -136,7 +154,8 @@ def _causes(calls: pl.DataFrame) -> list[dict[str, Any]]:
         .group_by("cause", "claimed")
         .agg(calls=pl.len(), missed_tokens=missed.sum().round(), usd_at_stake=(missed * dearer).sum().round(10))
     )
-    return sums.sort("missed_tokens", "cause", descending=[True, False]).to_dicts()
+    rows = sums.sort("missed_tokens", "cause", descending=[True, False]).to_dicts()
+    return [row | {"verdict": VERDICTS[row["cause"]]} for row in rows]
 
 
 def _unpriced(calls: pl.DataFrame) -> list[dict[str, Any]]:
@@ -150,6 +169,7 @@ def _finding(finding: Finding, weeks: float) -> dict[str, Any]:
     return {
         "id": finding.id,
         "cause": finding.cause,
+        "verdict": VERDICTS[finding.cause],
         "service": finding.service,
         "provider": finding.provider,
         "model": finding.model,
@@ -159,11 +179,44 @@ def _finding(finding: Finding, weeks: float) -> dict[str, Any]:
         "confidence": finding.confidence,
         "saving_usd": {"low": round(low, 10), "high": round(high, 10)},
         "saving_usd_per_week": {"low": round(low / weeks, 10), "high": round(high / weeks, 10)},
-        "fix": {"action": finding.action, "text": finding.fix},
+        "fix": {"action": finding.action, "text": finding.fix, "effort": finding.effort, "risk": finding.risk},
+        "options": [_option(option, weeks) for option in finding.options],
         "headline": finding.headline,
         "evidence": dict(finding.evidence),
         "formula": [dict(row) for row in finding.formula],
         "examples": list(finding.examples),
+    }
+
+
+def _option(option: Option, weeks: float) -> dict[str, Any]:
+    """One of the ways that were tried; a premium is what writes cost more, or less where negative."""
+    fix = FIXES[option.fix]
+    return {
+        "action": option.fix,
+        "saving_usd": round(option.saved, 10),
+        "saving_usd_per_week": round(option.saved / weeks, 10),
+        "write_premium_usd": round(option.premium, 10),
+        "effort": fix.effort,
+        "risk": fix.risk,
+    }
+
+
+def _unclaimed(item: Unclaimed, weeks: float) -> dict[str, Any]:
+    return {
+        "id": item.id,
+        "cause": item.cause,
+        "verdict": item.verdict,
+        "service": item.service,
+        "provider": item.provider,
+        "model": item.model,
+        "calls": item.calls,
+        "family_calls": item.family_calls,
+        "missed_tokens": item.missed_tokens,
+        "usd_at_stake": round(item.usd_at_stake, 10),
+        "headline": item.headline,
+        "evidence": dict(item.evidence),
+        "tried": [_option(option, weeks) for option in item.tried],
+        "examples": list(item.examples),
     }
 
 

@@ -12,7 +12,7 @@ CAUSES = {
     "unknown_usage": "the trace does not say what was cached",
     "unknown_prompt": "the trace has no prompt to compare",
     "parallel_cold_start": "sent before the first response with the same prefix had begun",
-    "unexplained": "the prefix should have been alive and was not read",
+    "provider_side": "the prefix should have been alive and was not read",
 }
 CONFIDENCE = {
     "A": "the provider itself said so",

@@ -1,6 +1,5 @@
-"""Fixes: what a team could change, as pure functions from traffic to traffic. Replay tells what each is worth."""
+"""Moving text that changes behind the text that stays."""
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -11,36 +10,11 @@ from prefixscope.analyzer.prompts import MESSAGES, TOOLS, Rows
 from prefixscope.analyzer.ragged import Bools, Floats, Ints
 from prefixscope.analyzer.traffic import Traffic
 
-Fix = Callable[[Traffic, Families], Traffic]
 _MOVED_HEAD = np.uint64(0x6D6F766564)  # the segment header of text that a fix has moved
 _WORTH_MOVING = 256  # bytes of static text behind; the wording around a question is no prefix worth saving
-SORT_TOOLS, MOVE_VOLATILE, EXTEND_TTL = "sort_tools", "move_volatile", "extend_ttl"
 
 
-def sort_tools(traffic: Traffic, _: Families) -> Traffic:
-    """Every request sends its tools in one order, each with its keys in one order."""
-    return traffic.with_prompts(replace(traffic.prompts, segment=_with_tools_sorted(traffic)))
-
-
-def unsorted_calls(traffic: Traffic) -> Bools:
-    """Calls whose tools ``sort_tools`` would send otherwise."""
-    differs = (_with_tools_sorted(traffic) != traffic.prompts.segment).astype(np.int64)
-    return ragged.group_sums(differs, traffic.prompts.offsets) > 0
-
-
-def _with_tools_sorted(traffic: Traffic) -> Ints:
-    """The segments of all prompts: tools in the order in which they were first seen, of those alike the first."""
-    prompts, contents = traffic.prompts, traffic.contents
-    segment = np.where(contents.level == TOOLS, _first_alike(contents.canonical), np.arange(len(contents.canonical)))
-    segment = segment[prompts.segment]
-    is_tool = contents.level[segment] == TOOLS
-    call = ragged.owners(prompts.offsets)
-    place = np.where(is_tool, segment, len(contents.canonical) + np.arange(len(segment)))
-    ordered: Ints = segment[np.lexsort((place, ~is_tool, call))]
-    return ordered
-
-
-def move_volatile(traffic: Traffic, families: Families) -> Traffic:
+def move_volatile(traffic: Traffic, families: Families, where: Bools) -> Traffic:
     """Dynamic text in front of static text moves behind it.
 
     What stays the same for a session moves to the end of the static part; what changes from call to call moves to the
@@ -48,33 +22,15 @@ def move_volatile(traffic: Traffic, families: Families) -> Traffic:
     """
     rows = traffic.rows
     found = opening(traffic, families)
-    moved = _volatile(traffic, families, found)
+    moved = _volatile(traffic, families, found) & where[rows.call]
     if not moved.any():
         return traffic
     steady = steady_rows(traffic, moved)
     place = np.arange(len(rows.atom), dtype=np.float64)
-    static_end = _last_static(traffic, found)[rows.call]
+    static_end = last_static(traffic, found)[rows.call]
     place[steady] = static_end[steady] + 0.5
     place[moved & ~steady] = len(rows.atom)
     return replace(traffic, rows=_moved(traffic, moved, place))
-
-
-def extend_ttl(traffic: Traffic, _: Families) -> Traffic:
-    """Entries live as long as the provider offers: 1h for 5m markers, the longest retention for automatic caches."""
-    longest = longest_ttl_ms(traffic)
-    rows = traffic.rows
-    marker_ms = np.where(rows.marker_ms > 0, np.maximum(rows.marker_ms, longest[rows.call]), 0)
-    return replace(traffic, ttl_ms=np.maximum(traffic.ttl_ms, longest), rows=replace(rows, marker_ms=marker_ms))
-
-
-APPLY: Mapping[str, Fix] = {SORT_TOOLS: sort_tools, MOVE_VOLATILE: move_volatile, EXTEND_TTL: extend_ttl}
-"""In the order in which they can be combined."""
-
-
-def longest_ttl_ms(traffic: Traffic) -> Ints:
-    """The longest time to live that each call's provider offers, ms."""
-    longest = [1000 * max(card.ttl_seconds.values(), default=0) for card in traffic.cards]
-    return np.array(longest, dtype=np.int64)[traffic.card]
 
 
 def volatile_rows(traffic: Traffic, families: Families) -> Bools:
@@ -94,13 +50,7 @@ def _volatile(traffic: Traffic, families: Families, found: Opening) -> Bools:
     return dynamic & (static_behind | marked_behind) & ((rows.level != TOOLS) | mixed)
 
 
-def _first_alike(values: np.ndarray[tuple[int], np.dtype[np.uint64]]) -> Ints:
-    """For each value the index of its first occurrence."""
-    _, first, number = np.unique(values, return_index=True, return_inverse=True)
-    return first[number]
-
-
-def _last_static(traffic: Traffic, found: Opening) -> Ints:
+def last_static(traffic: Traffic, found: Opening) -> Ints:
     """For each call the last static row of its opening, -1 where there is none."""
     at = np.flatnonzero(found.static)
     last = np.full(len(traffic), -1, dtype=np.int64)

@@ -1,0 +1,198 @@
+"""Where each call's prompt parts from an earlier one that it goes on from, and what changed there.
+
+The text is compared, not what the cache knows: settings, scope and lifetimes are apart. The earlier call is the one
+before in the same session and family; for the first call of a session, the one before in the family, of any model.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from prefixscope.analyzer import ragged
+from prefixscope.analyzer.families import Families, opening
+from prefixscope.analyzer.fixes.tools import set_ids
+from prefixscope.analyzer.prompts import MESSAGES, SYSTEM, TOOLS
+from prefixscope.analyzer.ragged import Bools, Floats, Ids, Ints
+from prefixscope.analyzer.replay import chain_ids
+from prefixscope.analyzer.traffic import Traffic, numbered
+
+_RARE = 0.02  # of a family's calls: text that fewer hold changes from call to call, text that more hold was edited
+_SHRUNK = 0.75  # of the tokens before: a history that was summed up is shorter
+
+
+@dataclass(frozen=True, slots=True)
+class Breaks:
+    """Per call; ``before`` is -1 where there is no earlier call to compare with."""
+
+    before: Ints
+    same_session: Bools
+    depth: Ints  # rows at the head that both have
+    shared: Floats  # tokens of those rows
+    stranded: Floats  # tokens behind them that both have as well
+    change: npt.NDArray[np.str_]  # the cause that the change is a sign of; "" = nothing changed, the prompt goes on
+
+
+def find(traffic: Traffic, families: Families) -> Breaks:
+    """Compares each call with the one before it."""
+    before, same_session = _before(traffic, families)
+    text = text_chains(traffic)
+    rows = traffic.rows
+    before = _forked_from(traffic, text, before, same_session)
+    depth = _common(text, rows.offsets, before)
+    ends = ragged.running_sums(rows.tokens, rows.offsets)
+    shared = np.zeros(len(traffic))
+    some = depth > 0
+    shared[some] = ends[rows.offsets[:-1][some] + depth[some] - 1]
+    in_both = _held_before(traffic, before, depth)
+    stranded = ragged.group_sums(np.where(in_both, rows.tokens, 0.0), rows.offsets)
+    found = Breaks(before, same_session, depth, shared, stranded, np.full(len(traffic), "", dtype="<U24"))
+    return replace(found, change=_changes(traffic, families, found, in_both))
+
+
+def text_chains(traffic: Traffic) -> Ids:
+    """Chain ids of the text alone: equal in every scope and under all settings."""
+    return chain_ids(replace(traffic, scope=np.zeros_like(traffic.scope), level_salt=np.zeros_like(traffic.level_salt)))
+
+
+def _before(traffic: Traffic, families: Families) -> tuple[Ints, Bools]:
+    """The call before each in its session, else in its family across models; and whether it is of the session."""
+    known = traffic.known & (families.of_call >= 0)
+    anchor = np.where(known, families.anchor[np.maximum(families.of_call, 0)], np.uint64(0)) if len(families) else None
+    if anchor is None:
+        return np.full(len(traffic), -1), np.zeros(len(traffic), dtype=np.bool_)
+    group = numbered(traffic.calls.select("service").with_columns(anchor=pl.Series(anchor)))
+    session = numbered(traffic.calls.select("service", "session_id"))
+    named = known & (traffic.calls["session_id"] != "").to_numpy()
+    thread = numbered(pl.DataFrame({"group": group, "session": session}))
+    in_session = _previous(thread, named)
+    in_group = _previous(group, known)
+    return np.where(in_session >= 0, in_session, in_group), in_session >= 0
+
+
+def _previous(key: Ints, chosen: Bools) -> Ints:
+    """For each chosen row the chosen row before it with the same key, -1 where there is none."""
+    found = np.full(len(key), -1, dtype=np.int64)
+    at = np.flatnonzero(chosen)
+    order = at[np.argsort(key[at], kind="stable")]
+    same = np.flatnonzero(key[order][1:] == key[order][:-1])
+    found[order[same + 1]] = order[same]
+    return found
+
+
+def _forked_from(traffic: Traffic, text: Ids, before: Ints, same_session: Bools) -> Ints:
+    """The first call of a session is compared with the one whose conversation it takes over, if there is such a one."""
+    rows = traffic.rows
+    fresh = np.flatnonzero((before >= 0) & ~same_session & (traffic.calls["session_id"] != "").to_numpy())
+    answered = np.zeros(len(traffic), dtype=np.bool_)
+    answered[rows.call[rows.answer]] = True
+    fresh = fresh[answered[fresh]]  # a conversation that begins is no fork
+    if not len(fresh):
+        return before
+    ids, number = ragged.factorize(text)
+    first = np.full(len(ids), len(traffic), dtype=np.int64)
+    np.minimum.at(first, number, rows.call)
+    found = before.copy()
+    for call in fresh.tolist():
+        start, end = int(rows.offsets[call]), int(rows.offsets[call + 1])
+        earlier = first[number[start:end]] < call
+        depth = int(np.argmin(earlier)) if not earlier.all() else end - start
+        deep = rows.answer[start : start + depth]
+        if deep.any():
+            found[call] = first[number[start + depth - 1]]
+    return found
+
+
+def _common(text: Ids, offsets: Ints, before: Ints) -> Ints:
+    """Rows at the head of each prompt that the prompt before has as well."""
+    lengths = np.diff(offsets)
+    some = before >= 0
+    compared = np.where(some, np.minimum(lengths, lengths[before]), 0)
+    own = ragged.ranges(offsets[:-1], compared)
+    theirs = ragged.ranges(offsets[:-1][before], compared)
+    # equal chains mean equal prefixes, so the equal ones come first
+    return ragged.group_sums((text[own] == text[theirs]).astype(np.int64), ragged.offsets_of(compared))
+
+
+def _held_before(traffic: Traffic, before: Ints, depth: Ints) -> Bools:
+    """Rows behind the common head whose atom the call before holds behind it as well."""
+    rows = traffic.rows
+    call = rows.call
+    place = np.arange(len(call)) - rows.offsets[:-1][call]
+    behind = (place >= depth[call]) & (before[call] >= 0)
+    stride = int(rows.atom.max(initial=0)) + 1
+    atom = rows.atom.astype(np.int64)
+    wanted = np.flatnonzero(behind)
+    at, lengths = before[before >= 0], np.diff(rows.offsets)
+    theirs = ragged.ranges(rows.offsets[:-1][at] + depth[before >= 0], np.maximum(lengths[at] - depth[before >= 0], 0))
+    asking = np.repeat(np.flatnonzero(before >= 0), np.maximum(lengths[at] - depth[before >= 0], 0))
+    found = np.zeros(len(call), dtype=np.bool_)
+    found[wanted] = np.isin(call[wanted] * stride + atom[wanted], asking * stride + atom[theirs])
+    return found
+
+
+def _changes(traffic: Traffic, families: Families, found: Breaks, in_both: Bools) -> npt.NDArray[np.str_]:
+    """What changed at the break, by the level and the kind of text that stands there."""
+    rows = traffic.rows
+    lengths = np.diff(rows.offsets)
+    parted = (found.before >= 0) & (found.depth < lengths) & (found.depth < lengths[found.before])
+    change = found.change.copy()
+    at = np.flatnonzero(parted)
+    if not len(at):
+        return _named_forks(traffic, found, change)
+    own = rows.offsets[:-1][at] + found.depth[at]
+    theirs = rows.offsets[:-1][found.before[at]] + found.depth[at]
+    level = np.minimum(rows.level[own], rows.level[theirs])
+    sets = set_ids(traffic)
+    same_set = sets[at] == sets[found.before[at]]
+    volatile = _volatile(traffic, families, own) | _volatile(traffic, families, theirs)
+    history = _history_changes(traffic, found, at, own, in_both)
+    change[at] = np.select(
+        [level == TOOLS, volatile & (found.stranded[at] > 0), level == SYSTEM],
+        [np.where(same_set, "tools_reordered", "tools_changed"), "volatile_prefix", "system_edited"],
+        default=np.where(found.same_session[at], history, ""),
+    )
+    return _named_forks(traffic, found, change)
+
+
+def _named_forks(traffic: Traffic, found: Breaks, change: npt.NDArray[np.str_]) -> npt.NDArray[np.str_]:
+    """A new session that takes over another one's answers is a fork of it."""
+    rows = traffic.rows
+    place = np.arange(len(rows.atom)) - rows.offsets[:-1][rows.call]
+    taken_over = ragged.group_sums((rows.answer & (place < found.depth[rows.call])).astype(np.int64), rows.offsets) > 0
+    named = (traffic.calls["session_id"] != "").to_numpy()
+    change[(change == "") & (found.before >= 0) & ~found.same_session & taken_over & named] = "forked"
+    return change
+
+
+def _volatile(traffic: Traffic, families: Families, at: Ints) -> Bools:
+    """Rows that change from call to call: of a volatile kind, or held by few calls of their family."""
+    rows, contents = traffic.rows, traffic.contents
+    family = families.of_call[rows.call]
+    stride = int(rows.atom.max(initial=0)) + 1
+    dynamic = opening(traffic, families)
+    chosen = np.flatnonzero(dynamic.rows & ~dynamic.static & (family >= 0))
+    key = family[chosen] * stride + rows.atom[chosen]
+    ids, number = ragged.factorize(key)
+    holders = np.bincount(
+        ragged.distinct(number * len(traffic) + rows.call[chosen]) // len(traffic), minlength=len(ids)
+    )
+    size = np.bincount(families.of_call[families.of_call >= 0], minlength=len(families))
+    rare = np.zeros(len(rows.atom), dtype=np.bool_)
+    rare[chosen] = holders[number] <= 2 + _RARE * size[family[chosen]]
+    kind = (contents.atom_kinds != "").to_numpy()[rows.atom[at]]
+    return (kind | rare[at]) & dynamic.rows[at] & ~dynamic.static[at]
+
+
+def _history_changes(traffic: Traffic, found: Breaks, at: Ints, own: Ints, in_both: Bools) -> npt.NDArray[np.str_]:
+    """What became of the messages that were sent before."""
+    rows = traffic.rows
+    total = ragged.group_sums(rows.tokens, rows.offsets)
+    goes_on = in_both[own]  # the text at the break stood farther back: what was between is gone
+    recurs = found.stranded[at] > 0
+    shrunk = total[at] < _SHRUNK * total[found.before[at]]
+    level = rows.level[own] == MESSAGES
+    return np.select(
+        [goes_on & level, recurs, shrunk], ["history_pruned", "history_rewritten", "compacted"], default=""
+    )
