@@ -39,18 +39,28 @@ class RuleCard:
     provider: str  # whose rules: the first id of the file
     name: str
     cache: CacheKind = "unknown"  # "unknown": no rule is known, nothing is predicted
+    keeps: Literal["prefixes", "units", "last_prompt"] = "prefixes"
+    """What an automatic cache keeps of a prompt: every prefix of it; whole units, of which no part can be read; or the
+    prompt of a slot, until the next one takes its place."""
+    always_processed: int = 0  # tokens at the end of a prompt that are never read
     min_tokens: int = 0  # shortest prefix that is cached
     granularity: int = 1  # reads are floored to a multiple; 1 = exact
     default_ttl: str = ""  # a key of ttl_seconds
     ttl_seconds: Mapping[str, int] = field(default_factory=dict)
-    max_markers: int = 0  # explicit breakpoints that write per request; 0 = there are none
+    max_markers: int = 0  # breakpoints that write per request, the latest ones; 0 = there are none
     lookback: int = 0  # positions searched back from a marker for an entry, the marker's own included
-    lookback_unit: Literal["block", "message"] = "block"  # what one lookback position is the end of
+    lookback_unit: Literal["block", "message"] = "block"
+    """``message``: only the implicit marker looks back, to where eligible messages end; explicit ones stand for
+    themselves, and the end of the first developer messages is looked up too."""
+    first_lookups: int = 0  # explicit markers looked up although they do not write: the first ones of the request…
+    latest_lookups: int = 0  # …and the latest ones
     collapse_tool_runs: bool = False  # a run of tool calls (or of tool results) is one lookback position
     implicit_marker: bool = False  # the latest eligible message's end is a marker even if the request sets none
     charges_writes: bool = False
     deterministic: bool = False  # False: best effort, a live entry may be missed at random
     read_is_entry: bool = False  # True: a read ends where a write ended; False: anywhere in an earlier prompt
+    stored_contents: bool = False  # a request may name a stored prefix that it does not hold
+    switched_off_by: str = ""  # the setting whose presence in a request says that nothing is to be read
     invalidates: Mapping[str, Level] = field(default_factory=dict)
     """Setting -> first level that a change of it invalidates. A setting that is not listed invalidates nothing."""
     isolation: str = ""  # what does not share: "workspace", "organization", "account+region"…

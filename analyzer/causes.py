@@ -46,6 +46,13 @@ VERDICTS: Mapping[str, Verdict] = {
 }
 """What can be done about a cause: something, nothing since it is as it should be, or nothing since it is not ours."""
 
+
+def verdict(cause: str, *, claimed: bool) -> Verdict:
+    """The verdict on calls with a cause: where no fix pays there is nothing to do about it."""
+    found = VERDICTS[cause]
+    return "informational" if found == "actionable" and not claimed else found
+
+
 SAID: Mapping[str, tuple[str, ...]] = {
     "model_changed": ("split_scope", "settings_changed"),  # Anthropic: the model, or its speed
     "prompt_cache_key_changed": ("split_scope",),

@@ -167,9 +167,10 @@ def _show(arguments: argparse.Namespace) -> int:
         report = opened.last_report()
     if report is None:
         raise UsageError(f"{arguments.db} holds no audit yet. Run: prefixscope audit --db {arguments.db}")
-    found = [finding for finding in report["findings"] if finding["id"].startswith(arguments.id)]
+    everything = [*report["findings"], *report.get("not_claimed", ())]
+    found = [finding for finding in everything if finding["id"].startswith(arguments.id)]
     if len(found) != 1:
-        known = ", ".join(finding["id"] for finding in report["findings"]) or "none"
+        known = ", ".join(finding["id"] for finding in everything) or "none"
         many = f"{len(found)} findings begin" if found else "no finding begins"
         raise UsageError(f"{many} with {arguments.id!r}. The last audit found: {known}")
     if arguments.form == "json":

@@ -16,6 +16,7 @@ TOOLS, SYSTEM, MESSAGES = range(3)  # indices into atoms.LEVELS
 _KINDS = get_args(Kind)
 _TTL_MS = {"5m": 300_000, "30m": 1_800_000, "1h": 3_600_000, "12h": 43_200_000, "24h": 86_400_000}
 _MODEL_ROLES = ("assistant", "model")
+_MODEL_KINDS = ("tool_call", "thinking")  # items of the Responses API have no role
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class Rows:
     head: Ids  # where a segment begins: hash of its level, kind and role; elsewhere 0
     level: Ints
     block: Ints  # number of the segment within its call
-    position: Ints  # number of the block as an explicit cache's lookback counts it
+    position: Ints  # number of the block as an explicit cache's lookback counts it; 0 = it looks at none here
     marker_ms: Ints  # TTL of a breakpoint behind this row; 0 = none
     answer: Bools  # written by the model
     tokens: Floats
@@ -84,8 +85,8 @@ def prompts_of(table: pa.Table) -> Prompts:
 def rows_of(prompts: Prompts, contents: Contents, lookback_mode: Ints) -> Rows:
     """Takes segments apart into atoms; ``tokens`` are bytes still.
 
-    ``lookback_mode`` says for each call what begins a new lookback position: 0 every block, 1 every block but those
-    that go on a run of tool calls or of tool results, 2 a message.
+    ``lookback_mode`` says for each call what a lookback position is: 0 a block, 1 a block or a run of tool calls or of
+    tool results, 2 all up to the end of an eligible message.
     """
     segment = prompts.segment
     counts = np.diff(contents.offsets)[segment]
@@ -99,7 +100,8 @@ def rows_of(prompts: Prompts, contents: Contents, lookback_mode: Ints) -> Rows:
     marked = np.flatnonzero((prompts.marker_ms > 0) & (counts > 0))
     marker_ms[inner[1:][marked] - 1] = prompts.marker_ms[marked]
     # rig sends Gemini's system instruction under the role "model"
-    answer = contents.role.is_in(_MODEL_ROLES).to_numpy() & (contents.level == MESSAGES)
+    by_model = contents.role.is_in(_MODEL_ROLES) | contents.kind.is_in(_MODEL_KINDS)
+    answer = by_model.to_numpy() & (contents.level == MESSAGES)
     atom = contents.atom.astype(np.int32)[source]
     return Rows(
         offsets=offsets,
@@ -117,26 +119,72 @@ def rows_of(prompts: Prompts, contents: Contents, lookback_mode: Ints) -> Rows:
 
 def block_ends(rows: Rows) -> Bools:
     """Rows that are the last of their block."""
-    ends = np.ones(len(rows.block), dtype=np.bool_)
-    ends[:-1] = rows.block[1:] != rows.block[:-1]
-    ends[rows.offsets[1:][np.diff(rows.offsets) > 0] - 1] = True
+    ends = _last_of_group(rows.offsets)
+    ends[:-1] |= rows.block[1:] != rows.block[:-1]
     return ends
 
 
 def _positions(prompts: Prompts, contents: Contents, mode: Ints) -> Ints:
-    """Numbers the blocks of each call as a lookback counts them."""
-    segment = prompts.segment
-    kind = contents.kind.cast(pl.Enum(_KINDS)).to_physical().to_numpy()[segment]
-    role = contents.role.cast(pl.Categorical).to_physical().to_numpy()[segment]
-    level = contents.level[segment]
-    of_tools = np.isin(kind[1:], [_KINDS.index("tool_call"), _KINDS.index("tool_result")])
-    in_run = (kind[1:] == kind[:-1]) & of_tools
-    same_message = (role[1:] == role[:-1]) & (level[1:] == level[:-1])
-    mode = np.repeat(mode, np.diff(prompts.offsets))[1:]
-    counted = np.ones(len(segment))
-    counted[1:] = ~np.where(mode == 2, same_message, (mode == 1) & in_run)
-    counted[prompts.offsets[:-1][np.diff(prompts.offsets) > 0]] = 1
-    return ragged.running_sums(counted, prompts.offsets).astype(np.int32)
+    """Numbers the blocks of each call as a lookback counts them.
+
+    In mode 2 a number ends where an eligible message does, and blocks behind the last of those have none: 0.
+    """
+    lengths = np.diff(prompts.offsets)
+    tool_run, eligible = _runs_of_tools(contents)[prompts.segment], _eligible_groups(contents)[prompts.segment]
+    begins = np.ones(len(prompts.segment), dtype=np.int32)
+    begins[1:] = (tool_run[1:] != tool_run[:-1]) | (tool_run[1:] == 0) | np.repeat(mode != 1, lengths)[1:]
+    by_message = np.repeat(mode == 2, lengths)
+    ends = (eligible > 0) & by_message
+    ends[:-1] &= (eligible[1:] != eligible[:-1]) | _last_of_group(prompts.offsets)[:-1]
+    begins[1:] = np.where(by_message[1:], ends[:-1], begins[1:])
+    begins[prompts.offsets[:-1][lengths > 0]] = 1
+    found = ragged.running_sums(begins, prompts.offsets)
+    last = np.repeat(ragged.group_sums(ends.astype(np.int32), prompts.offsets), lengths)
+    return np.where(by_message & (found > last), 0, found).astype(np.int32)
+
+
+def _runs_of_tools(contents: Contents) -> Ints:
+    """Content -> what of which a run can be one lookback position: 1 tool calls, 2 tool results, 0 = nothing."""
+    found = [contents.kind == "tool_call", contents.kind == "tool_result"]
+    return np.select([flags.to_numpy() for flags in found], [1, 2], 0).astype(np.int8)
+
+
+def eligible_segments(contents: Contents) -> Bools:
+    """Contents behind which an implicit breakpoint can stand."""
+    return _eligible_groups(contents) > 0
+
+
+def markable_segments(contents: Contents) -> Bools:
+    """Contents that can carry a breakpoint: thinking and empty text cannot (Anthropic)."""
+    size = ragged.group_sums(contents.atom_bytes[contents.atom], contents.offsets)
+    return (contents.kind != "thinking").to_numpy() & (size > 0)
+
+
+def last_segments(prompts: Prompts, chosen: Bools) -> Ints:
+    """For each call its last segment that is one of the chosen contents, -1 = it has none."""
+    at = np.flatnonzero(chosen[prompts.segment])
+    owner = np.searchsorted(prompts.offsets, at, side="right") - 1
+    found = np.full(len(prompts.offsets) - 1, -1, dtype=np.int64)
+    found[owner] = at  # of several, numpy keeps the last
+    return found
+
+
+def _eligible_groups(contents: Contents) -> Ints:
+    """Content -> what it is a part of, if that is an eligible message: 0 = of none.
+
+    1 is the developer messages that a prompt begins with, 2 a group of tool results, 3 a message of the user (OpenAI,
+    "Prompt caching", GPT-5.6 and later).
+    """
+    in_messages = contents.level == MESSAGES
+    of_tool = in_messages & (contents.kind == "tool_result").to_numpy()
+    of_user = in_messages & (contents.role == "user").to_numpy()
+    return np.select([contents.level == SYSTEM, of_tool, of_user], [1, 2, 3], 0).astype(np.int8)
+
+
+def _last_of_group(offsets: Ints) -> Bools:
+    found = np.zeros(int(offsets[-1]), dtype=np.bool_)
+    found[offsets[1:][np.diff(offsets) > 0] - 1] = True
+    return found
 
 
 def _places(offsets: Ints) -> Ints:

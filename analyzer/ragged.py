@@ -1,5 +1,6 @@
 """Rows of many groups in one flat array: group ``i`` owns the rows ``offsets[i]:offsets[i + 1]``."""
 
+from collections.abc import Iterator
 from typing import Any, TypeVar
 
 import numpy as np
@@ -10,6 +11,7 @@ Ints = npt.NDArray[np.signedinteger[Any]]
 Floats = npt.NDArray[np.float64]
 Ids = npt.NDArray[np.uint64]
 Bools = npt.NDArray[np.bool_]
+ROWS_AT_ONCE = 4_000_000  # so that what is needed on the way to a result stays small
 _Scalar = TypeVar("_Scalar", bound=np.number[Any])
 _AnyScalar = TypeVar("_AnyScalar", bound=np.generic)
 
@@ -26,6 +28,16 @@ def owners(offsets: Ints) -> Ints:
     return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
 
 
+def slices(offsets: Ints) -> Iterator[tuple[int, int]]:
+    """Cuts the groups into consecutive ranges (begin, end) of at most ROWS_AT_ONCE rows, or of a single larger group."""
+    begin, groups = 0, len(offsets) - 1
+    while begin < groups:
+        end = int(np.searchsorted(offsets, offsets[begin] + ROWS_AT_ONCE, side="right")) - 1
+        end = min(max(end, begin + 1), groups)
+        yield begin, end
+        begin = end
+
+
 def ranges(starts: Ints, lengths: Ints) -> Ints:
     """The concatenation of ``arange(start, start + length)`` over all pairs."""
     ends = np.cumsum(lengths)
@@ -38,11 +50,18 @@ def group_sums(values: npt.NDArray[_Scalar], offsets: Ints) -> npt.NDArray[_Scal
     return total[offsets[1:]] - total[offsets[:-1]]
 
 
-def running_sums(values: Floats, offsets: Ints) -> Floats:
+def running_sums(values: npt.NDArray[_Scalar], offsets: Ints) -> npt.NDArray[_Scalar]:
     """Cumulative sum of each group's rows, the row included."""
-    total = np.cumsum(values)
-    before = np.concatenate([np.zeros(1), total])[offsets[:-1]]
-    return total - np.repeat(before, np.diff(offsets))
+    total = np.cumsum(values, dtype=values.dtype)
+    before = np.concatenate([np.zeros(1, dtype=values.dtype), total])[offsets[:-1]]
+    total -= np.repeat(before, np.diff(offsets))
+    return total
+
+
+def leading(flags: Bools, offsets: Ints) -> Ints:
+    """For each group the length of the run of set rows that begins with its first row."""
+    stops = np.append(np.flatnonzero(~flags), len(flags))
+    return np.minimum(stops[np.searchsorted(stops, offsets[:-1])], offsets[1:]) - offsets[:-1]
 
 
 def distinct(values: npt.NDArray[_AnyScalar]) -> npt.NDArray[_AnyScalar]:

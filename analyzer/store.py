@@ -18,7 +18,8 @@ from prefixscope.analyzer.errors import StoreError
 from prefixscope.analyzer.ingest.results import Observed, Rejected
 from prefixscope.analyzer.observations import Batch
 
-_SCHEMA: Final = ("schema/001_store", "schema/002_explained_calls")  # numbered: store version n has the first n
+# numbered: store version n has the first n
+_SCHEMA: Final = ("schema/001_store", "schema/002_explained_calls", "schema/003_daily")
 VERSION: Final = len(_SCHEMA)
 _BATCH: Final = 20_000  # calls held in memory between two writes
 
@@ -84,10 +85,16 @@ class Store:
             )
             self.run("store/clear_explained")
             self.insert("store/insert_explained", explained.to_arrow())
+            self.sum_up()
         except BaseException:
             self._connection.rollback()
             raise
         self._connection.commit()
+
+    def sum_up(self) -> None:
+        """Sums up by day what is known of the calls: what pages draw."""
+        self.run("store/clear_daily")
+        self.run("store/fill_daily")
 
     def last_report(self) -> Mapping[str, Any] | None:
         """The report of the last analysis, None before the first."""
@@ -155,6 +162,7 @@ def _migrate(store: Store, connection: duckdb.DuckDBPyConnection, path: Path | N
         connection.begin()
         for script in _SCHEMA[version:]:
             store.run(script)
+        store.sum_up()
         connection.commit()
 
 

@@ -24,8 +24,9 @@ def calibrated(traffic: Traffic, families: Families) -> Traffic:
     A call gives one equation: its bytes make its total. Where an explicit cache was used it gives a second one: what
     was read and written together ends at the last breakpoint.
     """
-    usable = traffic.known & (traffic.input_total > 0) & (traffic.calls["usage_state"] != "missing").to_numpy()
-    total = traffic.input_total.astype(np.float64)
+    usable = traffic.known & (traffic.input_total > traffic.stored_tokens)
+    usable &= (traffic.calls["usage_state"] != "missing").to_numpy()
+    total = (traffic.input_total - traffic.stored_tokens).astype(np.float64)
     whole = _equations(traffic, np.ones(len(traffic.rows.atom), dtype=np.bool_), total - _PRIMING_TOKENS)
     cached: Floats = total - traffic.calls["uncached"].to_numpy()
     last = _last_marker(traffic)

@@ -69,7 +69,7 @@ class Traffic:
 
     @property
     def stored_tokens(self) -> Ints:
-        """Tokens of the stored prefix that a call names and does not hold; 0 = it names none, or nothing is known of it."""
+        """Tokens of the stored prefix that a call names and does not hold; 0 = none, or nothing is known of it."""
         return self.calls["stored_tokens"].to_numpy()
 
     @property

@@ -8,13 +8,16 @@ import numpy as np
 import polars as pl
 
 from prefixscope.analyzer.baseline import Baseline
-from prefixscope.analyzer.causes import VERDICTS, Causes
+from prefixscope.analyzer.causes import Causes, verdict
 from prefixscope.analyzer.evidence.case import Case
 from prefixscope.analyzer.evidence.healthy import HEALTHY, of_any
+from prefixscope.analyzer.evidence.strips import strips
 from prefixscope.analyzer.findings import examples, finding_id
 from prefixscope.analyzer.fixes import FIXES
 from prefixscope.analyzer.savings import Option, Plan
 from prefixscope.analyzer.traffic import model_name, numbered
+
+_MOST = 200  # entries; what is left out is in the sums by cause all the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,7 @@ class Unclaimed:
     headline: str
     evidence: Mapping[str, Any]
     tried: tuple[Option, ...]  # fixes of this cause and what they would save, or cost where negative
+    comparison: Mapping[str, Any] | None  # as in a finding
     examples: tuple[Mapping[str, Any], ...]
 
 
@@ -46,8 +50,12 @@ def find(base: Baseline, causes: Causes, plan: Plan, priced: pl.DataFrame) -> li
         cause=pl.Series(causes.cause), family=pl.Series(families.of_call)
     )
     group = np.where(chosen, numbered(keys), -1)
+    at_stake = np.bincount(group[chosen], weights=(causes.missed * dearer)[chosen])
+    missed = np.bincount(group[chosen], weights=causes.missed[chosen])
+    present = np.flatnonzero(np.bincount(group[chosen]))
+    order = np.lexsort((present, -missed[present], -at_stake[present]))[:_MOST]
     found = []
-    for number in np.unique(group[chosen]).tolist():
+    for number in present[order].tolist():
         hit = group == number
         row = keys.row(int(np.flatnonzero(hit)[0]), named=True)
         family, cause = row["family"], row["cause"]
@@ -57,19 +65,20 @@ def find(base: Baseline, causes: Causes, plan: Plan, priced: pl.DataFrame) -> li
         name = f"{families.anchor[family]:016x}" if family >= 0 else ""
         found.append(
             Unclaimed(
-                id=finding_id(cause, row["service"], row["provider"], row["model"], name),
+                id=finding_id("not claimed", cause, row["service"], row["provider"], row["model"], name),
                 cause=cause,
-                verdict=VERDICTS[cause],
+                verdict=verdict(cause, claimed=False),
                 service=row["service"],
                 provider=row["provider"],
                 model=row["model"],
                 calls=int(hit.sum()),
                 family_calls=int(members.sum()),
-                missed_tokens=round(float(causes.missed[hit].sum())),
-                usd_at_stake=float((causes.missed * dearer)[hit].sum()),
+                missed_tokens=round(float(missed[number])),
+                usd_at_stake=float(at_stake[number]),
                 headline=headline,
                 evidence=facts,
                 tried=_tried(plan, family, cause),
+                comparison=strips(base, hit),
                 examples=examples(traffic, hit),
             )
         )

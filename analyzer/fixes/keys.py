@@ -20,7 +20,7 @@ def pin_settings(traffic: Traffic, families: Families, where: Bools) -> Traffic:
 def unsettled_calls(traffic: Traffic, families: Families) -> Bools:
     """Calls of families whose settings differ."""
     _, number = np.unique(traffic.level_salt, axis=0, return_inverse=True)
-    return _differing(number.ravel(), families)
+    return differing(number.ravel(), families)
 
 
 def one_scope(traffic: Traffic, families: Families, where: Bools) -> Traffic:
@@ -35,7 +35,7 @@ def one_scope(traffic: Traffic, families: Families, where: Bools) -> Traffic:
 def scattered_calls(traffic: Traffic, families: Families) -> Bools:
     """Calls of families that are spread over several scopes."""
     _, number = np.unique(traffic.scope, return_inverse=True)
-    return _differing(number, families)
+    return differing(number, families)
 
 
 def scope_parts(traffic: Traffic) -> dict[str, Ints]:
@@ -56,7 +56,7 @@ def _commonest(number: Ints, families: Families) -> Ints:
     return found
 
 
-def _differing(number: Ints, families: Families) -> Bools:
+def differing(number: Ints, families: Families) -> Bools:
     """Calls of families with more than one number."""
     member = families.of_call >= 0
     stride = int(number.max(initial=0)) + 1

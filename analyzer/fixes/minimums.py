@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import polars as pl
 
 from prefixscope.analyzer import ragged
 from prefixscope.analyzer.families import Families, opening
@@ -32,11 +33,9 @@ def _factors(traffic: Traffic, families: Families) -> Floats:
     rows = traffic.rows
     static = np.where(opening(traffic, families).static, rows.tokens, 0.0)
     size = ragged.group_sums(static, rows.offsets)
-    minimum = traffic.per_card("min_tokens") * _MARGIN
-    found = np.ones(len(traffic))
-    for family in np.unique(families.of_call[families.of_call >= 0]).tolist():
-        members = families.of_call == family
-        usual, needed = float(np.median(size[members])), float(minimum[members].max())
-        if 0 < usual < needed:
-            found[members] = needed / usual
-    return found
+    by_family = pl.DataFrame(
+        {"family": families.of_call, "size": size, "minimum": traffic.per_card("min_tokens") * _MARGIN}
+    ).with_columns(pl.col("size").median().over("family"), pl.col("minimum").max().over("family"))
+    usual, needed = by_family["size"].to_numpy(), by_family["minimum"].to_numpy()
+    grows = (families.of_call >= 0) & (usual > 0) & (usual < needed)
+    return np.where(grows, needed / np.where(grows, usual, 1.0), 1.0)

@@ -7,6 +7,7 @@ import numpy as np
 
 from prefixscope.analyzer import ragged
 from prefixscope.analyzer.families import Families
+from prefixscope.analyzer.fixes.keys import differing
 from prefixscope.analyzer.prompts import TOOLS, Prompts
 from prefixscope.analyzer.ragged import Bools, Ids, Ints
 from prefixscope.analyzer.traffic import Traffic
@@ -81,14 +82,17 @@ def _unions(traffic: Traffic, families: Families) -> dict[int, Ints]:
     order = np.argsort(family[chosen], kind="stable")
     families_of, tools_of = family[chosen][order], alike[prompts.segment[chosen]][order]
     edges = np.flatnonzero(np.diff(families_of, prepend=-1, append=-1))
+    _, set_number = np.unique(of_set, return_inverse=True)
+    varies = np.zeros(len(families), dtype=np.bool_)
+    varies[families.of_call[differing(set_number, families)]] = True
+    with_tools = np.bincount(families.of_call[(of_set != 0) & (families.of_call >= 0)], minlength=len(families))
     for start, end in pairwise(edges.tolist()):
         number = int(families_of[start])
-        members = families.of_call == number
-        if len(np.unique(of_set[members])) < 2:
+        if not varies[number]:
             continue
         _, first = np.unique(tools_of[start:end], return_index=True)
         union = tools_of[start:end][np.sort(first)]
-        usual = (end - start) / max(int((of_set[members] != 0).sum()), 1)
+        usual = (end - start) / max(int(with_tools[number]), 1)
         if len(union) <= _MOST_TOOLS * usual:
             found[number] = union
     return found

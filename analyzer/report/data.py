@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import polars as pl
 
-from prefixscope.analyzer.causes import VERDICTS
+from prefixscope.analyzer.causes import VERDICTS, verdict
 from prefixscope.analyzer.findings import Finding
 from prefixscope.analyzer.fixes import FIXES
 from prefixscope.analyzer.savings import Option
@@ -18,7 +18,6 @@ from prefixscope.analyzer.unclaimed import Unclaimed
 
 SCHEMA_VERSION: Final = 2
 Report = Mapping[str, Any]
-_MOST_UNCLAIMED: Final = 200  # rows of not_claimed; the rest is in ``causes`` all the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +39,9 @@ def nothing(calls: pl.DataFrame) -> Results:
 def build(results: Results, rejected: pl.DataFrame, ingested: Ingested | None) -> Report:
     """Sums up what was found.
 
-    Keys: schema_version, window, calls, tokens, hit_rate, spend_usd, by, findings, recoverable_usd, not_claimed, causes,
-    model_check, provider_diagnosis, unpriced_models, quarantine. Dollars are floats rounded to 1e-10, exact sums behind
-    them.
+    Keys: schema_version, window, calls, tokens, hit_rate, spend_usd, by, findings, recoverable_usd, not_claimed,
+    causes, model_check, provider_diagnosis, unpriced_models, quarantine. Dollars are floats rounded to 1e-10, exact
+    sums behind them.
     """
     calls = results.calls
     window = _window(calls)
@@ -58,7 +57,7 @@ def build(results: Results, rejected: pl.DataFrame, ingested: Ingested | None) -
         "by": _by(calls),
         "findings": told,
         "recoverable_usd": _recoverable(told),
-        "not_claimed": [_unclaimed(item, weeks) for item in results.unclaimed[:_MOST_UNCLAIMED]],
+        "not_claimed": [_unclaimed(item, weeks) for item in results.unclaimed],
         "causes": _causes(calls) if calls.height else [],
         "model_check": results.check.to_dicts(),
         "provider_diagnosis": results.diagnosis.to_dicts(),
@@ -155,7 +154,7 @@ def _causes(calls: pl.DataFrame) -> list[dict[str, Any]]:
         .agg(calls=pl.len(), missed_tokens=missed.sum().round(), usd_at_stake=(missed * dearer).sum().round(10))
     )
     rows = sums.sort("missed_tokens", "cause", descending=[True, False]).to_dicts()
-    return [row | {"verdict": VERDICTS[row["cause"]]} for row in rows]
+    return [row | {"verdict": verdict(row["cause"], claimed=row["claimed"])} for row in rows]
 
 
 def _unpriced(calls: pl.DataFrame) -> list[dict[str, Any]]:
@@ -184,6 +183,7 @@ def _finding(finding: Finding, weeks: float) -> dict[str, Any]:
         "headline": finding.headline,
         "evidence": dict(finding.evidence),
         "formula": [dict(row) for row in finding.formula],
+        "comparison": finding.comparison,
         "examples": list(finding.examples),
     }
 
@@ -216,6 +216,7 @@ def _unclaimed(item: Unclaimed, weeks: float) -> dict[str, Any]:
         "headline": item.headline,
         "evidence": dict(item.evidence),
         "tried": [_option(option, weeks) for option in item.tried],
+        "comparison": item.comparison,
         "examples": list(item.examples),
     }
 

@@ -52,13 +52,18 @@ def _causes(report: Mapping[str, Any]) -> str:
         (
             row["cause"],
             "yes" if row["claimed"] else "no",
+            row["verdict"].replace("_", " "),
             tokens(row["calls"]),
             missed(row),
             wording.CAUSES.get(row["cause"], ""),
         )
         for row in report["causes"]
     ]
-    return _table(("cause", "claimed", "calls", "missed tokens", "meaning"), rows, numbers_from=2) if rows else ""
+    return (
+        _table(("cause", "claimed", "verdict", "calls", "missed tokens", "meaning"), rows, numbers_from=3)
+        if rows
+        else ""
+    )
 
 
 def _quarantine(report: Mapping[str, Any]) -> str:

@@ -13,6 +13,7 @@ from prefixscope.analyzer.report.wording import hit_rate, missed, share, tokens,
 
 _BUCKETS = (("read from cache", "read"), ("written to cache", "write"), ("uncached", "uncached"))
 _MOST_REASONS = 5
+_MOST_UNCLAIMED = 12
 
 
 def render(report: Mapping[str, Any], console: Console) -> None:
@@ -26,23 +27,63 @@ def render(report: Mapping[str, Any], console: Console) -> None:
 
 
 def detail(finding: Mapping[str, Any], report: Mapping[str, Any], console: Console) -> None:
-    """Prints one finding: the claim, where it breaks, the formula with its numbers, and some calls to look at."""
+    """Prints an entry of ``findings`` or ``not_claimed``: claim, where it breaks, formula, options, some calls."""
     finding, window = wording.clean(finding), report["window"]
-    evidence = _table("evidence", name="left", value="left")
-    for name, value in _flat(finding["evidence"]):
-        evidence.add_row(name, value)
-    saving = finding["saving_usd"]
+    claimed = "saving_usd" in finding
     notes = (
-        f"could be a false alarm if {wording.FALSE_ALARM[finding['cause']]}",
-        f"at least: {share(saving['low'] / saving['high'])} of that, as this provider keeps reads that are predicted",
-        f"confidence {finding['confidence']}: {wording.CONFIDENCE[finding['confidence']]}",
+        *(_doubts(finding) if claimed else _why_not(finding)),
         f"measured from {window['from']} to {window['to']}, {window['days']:.1f} days",
         "calls to look at:",
         *(f"  {_call(example)}" for example in finding["examples"]),
     )
     dim = Group(*(Text(line, style="dim") for line in notes))
-    for part in (_finding(finding), evidence, _formula(finding), dim):
-        console.print(Group(part, Text()))
+    head = _finding(finding) if claimed else _quiet(finding)
+    formula = _formula(finding) if claimed else None
+    for part in (head, _evidence(finding), formula, _options(finding), dim):
+        if part is not None:
+            console.print(Group(part, Text()))
+
+
+def _doubts(finding: Mapping[str, Any]) -> Iterator[str]:
+    saving = finding["saving_usd"]
+    yield f"could be a false alarm if {wording.FALSE_ALARM[finding['cause']]}"
+    yield f"risk of the fix: {finding['fix']['risk']}"
+    yield f"at least: {share(saving['low'] / saving['high'])} of that, as this provider keeps reads that are predicted"
+    yield f"confidence {finding['confidence']}: {wording.CONFIDENCE[finding['confidence']]}"
+
+
+def _why_not(finding: Mapping[str, Any]) -> Iterator[str]:
+    yield f"verdict: {wording.VERDICTS[finding['verdict']]}"
+    yield f"{usd(finding['usd_at_stake'])} is what reading the missed tokens would have saved; none of it is claimed"
+
+
+def _evidence(finding: Mapping[str, Any]) -> Table:
+    evidence = _table("evidence", name="left", value="left")
+    for name, value in _flat(finding["evidence"]):
+        evidence.add_row(name, value)
+    return evidence
+
+
+def _options(finding: Mapping[str, Any]) -> Table | None:
+    """What was tried on this family, side by side; the first one is the fix where there is one."""
+    options = finding.get("options", finding.get("tried", ()))
+    if not options:
+        return None
+    columns = {"option": "left", "saves $": "right", "of it for writes": "right", "effort": "left", "risk": "left"}
+    table = _table("options, each replayed by itself on top of the fixes before it", header=True, **columns)
+    for row in options:
+        name = wording.OPTIONS[row["action"]]
+        premium = f"{-row['write_premium_usd']:+,.4f}"
+        table.add_row(name, f"{row['saving_usd']:,.4f}", premium, row["effort"], Text(row["risk"], style="dim"))
+    return table
+
+
+def _quiet(finding: Mapping[str, Any]) -> RenderableType:
+    title = Text(f"not claimed  {finding['cause']}", style="bold")
+    title.append(f"  {finding['service']}  {finding['model']}", style="cyan")
+    title.append(f"  id {finding['id']}", style="dim")
+    meaning = Text(f"{wording.CAUSES[finding['cause']]}.", style="dim")
+    return Group(title, Padding(Group(Text(f"{finding['headline']}."), meaning), (0, 0, 0, 3)))
 
 
 def _call(example: Mapping[str, Any]) -> str:
@@ -56,11 +97,12 @@ def _parts(report: Mapping[str, Any]) -> Iterator[RenderableType]:
     yield _by(report)
     for number, finding in enumerate(report["findings"], 1):
         yield _finding(finding, f"{number}. ")
-    rest = [row for row in report["causes"] if not row["claimed"]]
-    if rest:
-        yield _not_claimed(rest)
+    if report["not_claimed"]:
+        yield _not_claimed(report["not_claimed"])
     if report["model_check"]:
         yield _model_check(report)
+    if report["provider_diagnosis"]:
+        yield _diagnosis(report)
 
 
 def _money(report: Mapping[str, Any]) -> Table:
@@ -113,11 +155,24 @@ def _formula(finding: Mapping[str, Any]) -> Table:
 
 
 def _not_claimed(rows: list[Mapping[str, Any]]) -> Table:
-    columns = {"cause": "left", "calls": "right", "tokens missed": "right", "meaning": "left"}
-    table = _table("not claimed: no fix is known to pay here", header=True, **columns)
-    for row in rows:
-        meaning = Text(wording.CAUSES.get(row["cause"], ""), style="dim")
-        table.add_row(row["cause"], tokens(row["calls"]), missed(row), meaning)
+    columns = {"cause": "left", "service": "left", "calls": "right", "tokens missed": "right", "id": "left"}
+    table = _table("not claimed: healthy, the provider's side, or no fix pays", header=True, **columns, meaning="left")
+    for row in rows[:_MOST_UNCLAIMED]:
+        meaning = Text(wording.CAUSES[row["cause"]], style="dim")
+        table.add_row(row["cause"], Text(row["service"]), tokens(row["calls"]), missed(row), row["id"], meaning)
+    if len(rows) > _MOST_UNCLAIMED:
+        table.add_row(
+            f"… {len(rows) - _MOST_UNCLAIMED:,} more", *[""] * 4, Text("all in the report's JSON", style="dim")
+        )
+    return table
+
+
+def _diagnosis(report: Mapping[str, Any]) -> Table:
+    columns = {"provider": "left", "its reason": "left", "our cause": "left", "calls": "right", "agree": "left"}
+    table = _table("miss reasons that the provider itself gave, and ours", header=True, **columns)
+    for row in report["provider_diagnosis"]:
+        named = Text(row["provider"]), Text(row["reason"]), row["cause"] or "(nothing missed)"
+        table.add_row(*named, tokens(row["calls"]), "yes" if row["agree"] else "no")
     return table
 
 

@@ -6,13 +6,46 @@ from typing import Any
 CAUSES = {
     "volatile_prefix": "text that changes stands in front of text that does not",
     "tools_reordered": "the same tools are sent in changing order",
+    "tools_changed": "tools come and go between calls that share the rest of their prompt",
+    "settings_changed": "a setting that is part of the cache's key differs, though the text is the same",
+    "split_scope": "one prompt is spread over several accounts, regions or cache keys",
+    "history_rewritten": "earlier messages are changed in place",
+    "history_pruned": "older messages are dropped from in front of others",
+    "no_marker": "the provider caches up to a breakpoint, and the request sets none",
+    "marker_misplaced": "the breakpoint stands behind text that changes, or too far back to be found",
     "ttl_lapse": "calls come after their prefix has expired",
-    "first_seen": "nothing to reuse: these prompts were sent for the first time",
+    "ttl_class_switched": "entries are written to live shorter than before, and expire between calls",
+    "parallel_cold_start": "sent before the first response with the same prefix had begun",
+    "write_churn": "prefixes are written at a premium and hardly ever read",
     "below_minimum": "prompts shorter than the provider caches",
+    "system_edited": "the system prompt is another one than before, as after a deploy",
+    "compacted": "the conversation was summed up: a new, shorter history begins",
+    "forked": "a new session goes on from the middle of another one's conversation",
+    "first_seen": "nothing to reuse: these prompts were sent for the first time",
+    "provider_side": "the prefix should have been alive and was not read: not the caller's doing",
     "unknown_usage": "the trace does not say what was cached",
     "unknown_prompt": "the trace has no prompt to compare",
-    "parallel_cold_start": "sent before the first response with the same prefix had begun",
-    "provider_side": "the prefix should have been alive and was not read",
+}
+VERDICTS = {
+    "actionable": "you can change it",
+    "informational": "as it should be, or not worth a change",
+    "provider_side": "the provider's side: nothing is claimed",
+}
+OPTIONS = {
+    "sort_tools": "one order of tools",
+    "pin_tools": "all tools always",
+    "keep_history": "a history that is only added to",
+    "pin_settings": "the same settings in all calls",
+    "one_scope": "one account, region and cache key",
+    "move_volatile": "changing text behind the static text",
+    "raise_to_minimum": "a static part as long as the minimum",
+    "mark_static": "a breakpoint behind the static part",
+    "mark_last": "a breakpoint behind the last message",
+    "mark_both": "breakpoints behind both",
+    "extend_ttl": "the longest lifetime on offer",
+    "shorten_ttl": "the shortest lifetime on offer",
+    "warm_up": "the first call of a burst ahead",
+    "drop_markers": "no breakpoint",
 }
 CONFIDENCE = {
     "A": "the provider itself said so",
@@ -40,7 +73,18 @@ def clean(value: Any) -> Any:
 FALSE_ALARM = {
     "volatile_prefix": "the text must stand there, because the model answers worse with it at the end: try it first",
     "tools_reordered": "the order of tools carries meaning for this model, or each call needs another set",
+    "tools_changed": "a call must not even know of the tools that it lacks, or answers get worse with more of them",
+    "settings_changed": "the calls with other settings are other work, and need them",
+    "split_scope": "accounts, regions or keys are apart on purpose: tenants, limits, residency",
+    "history_rewritten": "the change makes room that the context window needs, or takes out what must not be kept",
+    "history_pruned": "the window is full, or the model answers better with less",
+    "no_marker": "the traffic to come repeats less: a write costs more than a plain token",
+    "marker_misplaced": "breakpoints of the trace were inferred, and stand elsewhere",
     "ttl_lapse": "the pauses to come are not like these: a longer lifetime costs more where nobody comes back",
+    "ttl_class_switched": "somebody chose the shorter lifetime for traffic that is still to come",
+    "parallel_cold_start": "the burst cannot wait for one first token",
+    "write_churn": "readers come later than this window, or through another log",
+    "below_minimum": "there is nothing useful to add to the prompt",
 }
 
 

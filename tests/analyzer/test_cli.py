@@ -263,15 +263,33 @@ COUNTS = (
     "fingerprint_keys",
 )
 RANGE = {"low": float, "high": float}
+OPTION = {
+    **dict.fromkeys(("action", "effort", "risk"), str),
+    **dict.fromkeys(("saving_usd", "saving_usd_per_week", "write_premium_usd"), float),
+}
+EXAMPLES = [dict.fromkeys(("call_id", "response_id", "trace_id", "file"), str) | {"line": int}]
+SEGMENT = dict.fromkeys(("level", "kind", "role"), str) | dict.fromkeys(("bytes", "tokens", "shared", "stranded"), int)
+COMPARISON = dict.fromkeys(("before", "call"), {"call_id": str, "segments": [SEGMENT]})
 FINDING = {
-    **dict.fromkeys(("id", "cause", "service", "provider", "model", "confidence", "headline"), str),
+    **dict.fromkeys(("id", "cause", "verdict", "service", "provider", "model", "confidence", "headline"), str),
     **dict.fromkeys(("calls", "family_calls", "missed_tokens"), int),
     "saving_usd": RANGE,
     "saving_usd_per_week": RANGE,
-    "fix": {"action": str, "text": str},
+    "fix": dict.fromkeys(("action", "text", "effort", "risk"), str),
+    "options": [OPTION],
     "evidence": dict,
     "formula": [{"bucket": str, "tokens": float, "usd": float}],
-    "examples": [dict.fromkeys(("call_id", "response_id", "trace_id", "file"), str) | {"line": int}],
+    "comparison": COMPARISON,
+    "examples": EXAMPLES,
+}
+UNCLAIMED = {
+    **dict.fromkeys(("id", "cause", "verdict", "service", "provider", "model", "headline"), str),
+    **dict.fromkeys(("calls", "family_calls", "missed_tokens"), int),
+    "usd_at_stake": float,
+    "evidence": dict,
+    "tried": [OPTION],
+    "comparison": (COMPARISON, type(None)),
+    "examples": EXAMPLES,
 }
 CONTRACT = {
     "schema_version": int,
@@ -287,12 +305,16 @@ CONTRACT = {
     ],
     "findings": [FINDING],
     "recoverable_usd": RANGE,
-    "causes": [{"cause": str, "claimed": bool, "calls": int, "missed_tokens": float, "usd_at_stake": float}],
+    "not_claimed": [UNCLAIMED],
+    "causes": [
+        {"cause": str, "claimed": bool, "calls": int, "missed_tokens": float, "usd_at_stake": float, "verdict": str}
+    ],
     "model_check": list,
+    "provider_diagnosis": [{"provider": str, "reason": str, "cause": str, "calls": int, "agree": bool}],
     "unpriced_models": [{"provider": str, "model": str, "calls": int}],
     "quarantine": [{"file": str, "line": int, "reason": str}],
 }
-"""Keys and types of the JSON report, schema version 1."""
+"""Keys and types of the JSON report, schema version 2."""
 
 
 def assert_shape(value: Any, shape: Any, where: str = "report") -> None:
@@ -303,18 +325,20 @@ def assert_shape(value: Any, shape: Any, where: str = "report") -> None:
     elif isinstance(shape, list):
         for number, item in enumerate(value):
             assert_shape(item, shape[0], f"{where}[{number}]")
+    elif isinstance(shape, tuple) and isinstance(shape[0], dict):
+        assert_shape(value, shape[1] if value is None else shape[0], where)
     else:
         assert type(value) in (shape if isinstance(shape, tuple) else (shape,)), f"{where}: {value!r}"
 
 
 def test_the_json_report_keeps_its_contract(run: Run, log: Path) -> None:
-    """Keys and types are those of schema version 1, also of lists that are mostly empty."""
+    """Keys and types are those of schema version 2, also of lists that are mostly empty."""
     unpriced = next(leaky_log.entries(service="lab", model="model-of-nobody"))
     with log.open("a") as file:
         file.write(json.dumps(unpriced) + '\n{"timestamp": "2026-11-02T10:00:00Z", "request": {"model"\n')
     report = run("audit", log, "--json").report
     assert_shape(report, CONTRACT)
-    assert (report["schema_version"], len(report["findings"]), report["calls"]["unpriced"]) == (1, 1, 1)
+    assert (report["schema_version"], len(report["findings"]), report["calls"]["unpriced"]) == (2, 1, 1)
     assert report["unpriced_models"][0]["model"] == "model-of-nobody"
 
 
@@ -382,8 +406,9 @@ def test_show_tells_evidence_and_formula(run: Run, kept: Path) -> None:
 
 def test_show_refuses_what_it_cannot_tell_apart(run: Run, kept: Path) -> None:
     """Unknown and ambiguous ids name those that there are."""
-    ids = [finding["id"] for finding in run("audit", "--db", kept, "--json").report["findings"]]
-    for asked, says in (("xyz", "no finding begins with 'xyz'"), ("", "2 findings begin with ''")):
+    report = run("audit", "--db", kept, "--json").report
+    ids = [finding["id"] for finding in [*report["findings"], *report["not_claimed"]]]
+    for asked, says in (("xyz", "no finding begins with 'xyz'"), ("", f"{len(ids)} findings begin with ''")):
         ran = run("show", asked, "--db", kept)
         assert (ran.code, ran.out) == (2, "")
         assert says in ran.err

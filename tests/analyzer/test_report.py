@@ -13,7 +13,10 @@ import pytest
 from rich.console import Console
 
 import leaky_log
+from prefixscope.analyzer.causes import VERDICTS
 from prefixscope.analyzer.cli import main
+from prefixscope.analyzer.evidence import TELL
+from prefixscope.analyzer.fixes import FIXES
 from prefixscope.analyzer.report import csv_table, markdown, terminal, wording
 
 HOSTILE = {
@@ -147,8 +150,10 @@ def test_unknown_is_not_zero() -> None:
 
 def test_each_cause_and_confidence_has_a_meaning() -> None:
     """What the analysis can say is explained in words."""
-    causes = (Path(__file__).parents[2] / "analyzer" / "causes.py").read_text("utf-8")
-    assert set(re.findall(r'settle\("(\w+)"', causes)) <= wording.CAUSES.keys()
+    assert VERDICTS.keys() == wording.CAUSES.keys()
+    assert set(VERDICTS.values()) == wording.VERDICTS.keys()
+    assert {cause for fix in FIXES.values() for cause in fix.causes} <= wording.FALSE_ALARM.keys()
+    assert FIXES.keys() == wording.OPTIONS.keys() == TELL.keys()
     assert set(wording.CONFIDENCE) == {"A", "B", "C"}
 
 
