@@ -19,6 +19,7 @@ from prefixscope.analyzer.replay import chain_ids
 from prefixscope.analyzer.traffic import Traffic, numbered
 
 _RARE = 0.02  # of a family's calls: text that fewer hold changes from call to call, text that more hold was edited
+_FEW = 16.0  # tokens: the rest of a line that holds volatile text
 _SHRUNK = 0.75  # of the tokens before: a history that was summed up is shorter
 
 
@@ -147,6 +148,7 @@ def _changes(traffic: Traffic, families: Families, found: Breaks, in_both: Bools
     sets = set_ids(traffic)
     same_set = sets[at] == sets[found.before[at]]
     volatile = _volatile(traffic, families, own) | _volatile(traffic, families, theirs)
+    volatile &= ~_rewritten(traffic, found, in_both)[at]
     history = _history_changes(traffic, found, at, own, in_both)
     change[at] = np.select(
         [level == TOOLS, volatile & (found.stranded[at] > 0), level == SYSTEM],
@@ -183,6 +185,15 @@ def _volatile(traffic: Traffic, families: Families, at: Ints) -> Bools:
     rare[chosen] = holders[number] <= 2 + _RARE * size[family[chosen]]
     kind = (contents.atom_kinds != "").to_numpy()[rows.atom[at]]
     return (kind | rare[at]) & dynamic.rows[at] & ~dynamic.static[at]
+
+
+def _rewritten(traffic: Traffic, found: Breaks, in_both: Bools) -> Bools:
+    """Calls of whose tools and system prompt more than volatile text is another one than before."""
+    rows = traffic.rows
+    place = np.arange(len(rows.atom)) - rows.offsets[:-1][rows.call]
+    plain = (traffic.contents.atom_kinds == "").to_numpy()[rows.atom]
+    new = (place >= found.depth[rows.call]) & ~in_both & plain & (rows.level != MESSAGES)
+    return ragged.group_sums(np.where(new, rows.tokens, 0.0), rows.offsets) > _FEW
 
 
 def _history_changes(traffic: Traffic, found: Breaks, at: Ints, own: Ints, in_both: Bools) -> npt.NDArray[np.str_]:

@@ -16,10 +16,12 @@ import polars as pl
 from prefixscope.analyzer.baseline import Baseline
 from prefixscope.analyzer.fixes import FIXES, breakpoints
 from prefixscope.analyzer.ragged import Bools, Floats
+from prefixscope.analyzer.replay import Outcome
 from prefixscope.analyzer.savings import Plan
 from prefixscope.analyzer.traffic import Traffic
 
 HEALTHY = ""
+_FEW = 16.0  # tokens: less may be rounding
 Verdict = Literal["actionable", "informational", "provider_side"]
 VERDICTS: Mapping[str, Verdict] = {
     "unknown_usage": "informational",
@@ -105,7 +107,7 @@ class _Judge:
         self.missed = np.zeros(calls)
         self.open = np.ones(calls, dtype=np.bool_)
         self._total = base.traffic.input_total.astype(np.float64)
-        self._tolerance = np.maximum(base.traffic.per_card("granularity"), np.maximum(16.0, 0.02 * self._total))
+        self._tolerance = np.maximum(base.traffic.per_card("granularity"), np.maximum(_FEW, 0.02 * self._total))
         self._reached = base.reached
 
     def _settle(self, names: str | npt.NDArray[np.str_], where: Bools, tokens: Floats) -> None:
@@ -125,7 +127,7 @@ class _Judge:
         plan, reported = self._plan, self._base.reported
         potential = plan.outcomes[-1].read
         for step, (before, after) in enumerate(pairwise(plan.outcomes)):
-            gained = after.read - np.maximum(before.read, reported)
+            gained = np.minimum(after.read - np.maximum(before.read, reported), _processed(before) - _processed(after))
             spared = before.write - after.write
             for name in sorted({chosen[step] for chosen in plan.chosen if len(chosen) > step}):
                 owns = [len(chosen) > step and chosen[step] == name for chosen in plan.chosen]
@@ -143,7 +145,13 @@ class _Judge:
         names = list(self._plan.alone)
         if not names:
             return
-        gained = np.stack([self._plan.alone[name] - self._reached for name in names])
+        base = self._base.outcome
+        gained = np.stack(
+            [
+                np.minimum(alone.read - self._reached, _processed(base) - _processed(alone))
+                for alone in self._plan.alone.values()
+            ]
+        )
         best = gained.argmax(axis=0)
         for number, name in enumerate(names):
             where = (best == number) & (gained[number] > self._tolerance)
@@ -171,12 +179,8 @@ class _Judge:
         goes_on = (breaks.before >= 0) & (breaks.change == "") & (breaks.shared >= traffic.min_tokens)
         never = goes_on & (lost > self._tolerance) & (self._base.outcome.shared - self._reached <= self._tolerance)
         before = np.maximum(breaks.before, 0)
-        marked = breakpoints.marked_calls(traffic)
-        markable = breakpoints.markable_calls(traffic)
         self._settle("split_scope", never & (traffic.scope != traffic.scope[before]), lost)
         self._settle("settings_changed", never & (traffic.level_salt != traffic.level_salt[before]).any(axis=1), lost)
-        self._settle("no_marker", never & markable & ~marked, lost)
-        self._settle("marker_misplaced", never & markable & marked, lost)
 
     def rest(self) -> None:
         """Calls whose prefix was there, too late or too early; short prompts; prompts that nobody had sent before."""
@@ -186,9 +190,15 @@ class _Judge:
         self._settle("parallel_cold_start", outcome.unexpired - reached > tolerance, outcome.unexpired - reached)
         short = (self._total < self._traffic.min_tokens) & (outcome.shared <= reached + tolerance)
         breaks = self._base.breaks
-        self._settle("below_minimum", short, np.maximum(breaks.shared, breaks.stranded))
+        recurs = breaks.shared + breaks.stranded
+        self._settle("below_minimum", short & (recurs > _FEW), recurs)
         new = self._total - reached > np.maximum(tolerance, 0.5 * self._total)
         self._settle("first_seen", new, np.zeros(len(self.cause)))
+
+
+def _processed(outcome: Outcome) -> Floats:
+    """Tokens of each call that are not read from cache. A fix that makes prompts longer must lower these too."""
+    return outcome.uncached + outcome.write
 
 
 def cause_of_calls(fix: str, base: Baseline) -> npt.NDArray[np.str_]:

@@ -39,7 +39,7 @@ class Plan:
     options: Mapping[tuple[int, int], tuple[Option, ...]]  # (family, step) -> all that was tried, dearest first
     outcomes: tuple[Outcome, ...]  # after no step, after the first one of each family, …
     changes: tuple[Change, ...]
-    alone: Mapping[str, Floats]  # fix -> tokens that each call would read with it alone, whether it pays or not
+    alone: Mapping[str, Outcome]  # fix -> what all calls do with it alone, whether it pays or not
 
 
 def plan(base: Baseline, rates: pl.DataFrame) -> Plan:
@@ -76,7 +76,7 @@ class _Search:
         self._options: dict[tuple[int, int], tuple[Option, ...]] = {}
         self._outcomes = [base.outcome]
         self._changes = [bill.change(base.outcome)]
-        self._alone: dict[str, Floats] = {}
+        self._alone: dict[str, Outcome] = {}
         self._floor = np.maximum(_WORTHWHILE * _by_family(bill.spent, families), 1e-9)
 
     def step(self) -> bool:
@@ -93,7 +93,7 @@ class _Search:
             for name, trial in trials.items()
         }
         if not step:
-            self._alone = {name: trial.outcome.read for name, trial in trials.items()}
+            self._alone = {name: trial.outcome for name, trial in trials.items()}
         progress = False
         for family in np.flatnonzero(self._open).tolist():
             options = [

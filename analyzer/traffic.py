@@ -47,6 +47,7 @@ class Traffic:
     prompts: Prompts
     rows: Rows
     tokens_per_byte: Floats  # (calls, 3): by level
+    segment_scale: Floats  # content -> what its estimated tokens are corrected by: ``anchors``
     scale: Floats  # (calls, 2): what the tokens of the last block, and of those before it, are corrected by
     warm_tokens: Floats  # tokens at each prompt's head that were cached although no call in the window had sent them
 
@@ -134,6 +135,7 @@ def load(
         prompts=segments,
         rows=rows_of(segments, contents, modes),
         tokens_per_byte=np.ones((len(at_ms), 3)),
+        segment_scale=np.ones(len(contents.level)),
         scale=np.ones((len(at_ms), 2)),
         warm_tokens=np.zeros(len(at_ms)),
     )
@@ -148,7 +150,7 @@ def with_tokens(traffic: Traffic, tokens_per_byte: Floats) -> Traffic:
     traffic = replace(traffic, tokens_per_byte=tokens_per_byte)
     if not len(traffic.rows.atom):
         return traffic
-    tokens, total = _estimated(traffic), traffic.input_total - traffic.stored_tokens
+    tokens, total = estimated_tokens(traffic), traffic.input_total - traffic.stored_tokens
     last = _in_last_block(traffic.rows)
     in_last = ragged.group_sums(np.where(last, tokens, 0.0), traffic.rows.offsets)
     before = ragged.group_sums(tokens, traffic.rows.offsets) - in_last
@@ -162,16 +164,18 @@ def with_tokens(traffic: Traffic, tokens_per_byte: Floats) -> Traffic:
     return _counted(replace(traffic, scale=scale))
 
 
-def _estimated(traffic: Traffic) -> Floats:
-    """Tokens of each row by its bytes and the rate of its level."""
-    rows = traffic.rows
-    return traffic.contents.atom_weight[rows.atom] * traffic.tokens_per_byte[rows.call, rows.level] + frame_tokens(
-        traffic
-    )
+def estimated_tokens(traffic: Traffic) -> Floats:
+    """Tokens of each row by its bytes, the rate of its level and the correction of its segment."""
+    rows, prompts = traffic.rows, traffic.prompts
+    rate = traffic.tokens_per_byte[rows.call, rows.level]
+    segment = prompts.segment[prompts.offsets[:-1][rows.call] + rows.block]
+    return (traffic.contents.atom_weight[rows.atom] * rate + frame_tokens(traffic)) * traffic.segment_scale[segment]
 
 
 def _in_last_block(rows: Rows) -> Bools:
-    last = rows.block[np.maximum(rows.offsets[1:] - 1, 0)] if len(rows.block) else rows.block
+    if not len(rows.block):
+        return np.zeros(0, dtype=np.bool_)
+    last = rows.block[np.maximum(rows.offsets[1:] - 1, 0)]
     return rows.block == np.repeat(last, np.diff(rows.offsets))
 
 
@@ -179,7 +183,7 @@ def _counted(traffic: Traffic) -> Traffic:
     """The same prompts, their rows counted in tokens and told whether they were cached before the window began."""
     rows = traffic.rows
     scale = np.where(_in_last_block(rows), traffic.scale[rows.call, 0], traffic.scale[rows.call, 1])
-    tokens = _estimated(traffic) * scale
+    tokens = estimated_tokens(traffic) * scale
     ends = ragged.running_sums(tokens, rows.offsets)
     warm = ends <= traffic.warm_tokens[rows.call] if traffic.warm_tokens.any() else np.zeros(len(ends), dtype=np.bool_)
     return replace(traffic, rows=replace(rows, tokens=tokens, warm=warm))
@@ -296,7 +300,7 @@ def _with_automatic_markers(traffic: Traffic) -> Prompts:
     asked = np.array([ttl_ms(name) if name else 0 for name in traffic.calls["auto_marker"].to_list()], dtype=np.int64)
     for wanted, ttl, can_be_marked in (
         (implied, traffic.ttl_ms, eligible_segments(traffic.contents)),
-        (~implied & (asked > 0), asked, markable_segments(traffic.contents)),
+        (~implicit & (asked > 0), asked, markable_segments(traffic.contents)),
     ):
         last = last_segments(prompts, can_be_marked)
         chosen = wanted & (last >= 0)

@@ -25,7 +25,7 @@ def of_settings(case: Case) -> Told:
 
 def _varied_settings(case: Case) -> dict[str, int]:
     """Setting -> how many values it has among the family's calls (absent is one), those that vary and invalidate."""
-    cards = {case.traffic.cards[number] for number in np.unique(case.traffic.card[case.members]).tolist()}
+    cards = [case.traffic.cards[number] for number in np.unique(case.traffic.card[case.members]).tolist()]
     known = {name for card in cards for name in card.invalidates}
     values: dict[str, set[str]] = {}
     lines = case.traffic.calls.filter(pl.Series(case.members))["settings"].unique().to_list()
