@@ -12,9 +12,9 @@ import polars as pl
 
 from prefixscope.analyzer import ragged
 from prefixscope.analyzer.prompts import block_ends
-from prefixscope.analyzer.ragged import Bools, Floats, Ids, Ints
+from prefixscope.analyzer.ragged import Floats, Ids, Ints
 from prefixscope.analyzer.replay import chain_ids
-from prefixscope.analyzer.traffic import Traffic, estimated_tokens, model_name, numbered, with_tokens
+from prefixscope.analyzer.traffic import Traffic, estimated_tokens, model_name, numbered, segment_of_rows, with_tokens
 
 _NEAR = 0.2  # of the tokens read: a breakpoint farther off, by the estimate, is not where a read ended
 _SAME = 0.02  # places that calls disagree on by more than this are not known
@@ -88,17 +88,20 @@ def _corrected(traffic: Traffic, known: Floats) -> Traffic:
     """Segments scaled by what their rows' tokens must be multiplied with for known positions to come out."""
     rows = traffic.rows
     tokens = estimated_tokens(replace(traffic, segment_scale=np.ones_like(traffic.segment_scale)))
-    factor, certain = _factors(tokens, known, rows.offsets, rows.call)
-    segment = traffic.prompts.segment[traffic.prompts.offsets[:-1][rows.call] + rows.block]
+    factor, weight = _factors(tokens, known, rows.offsets, rows.call)
+    segment = segment_of_rows(traffic)
     size = len(traffic.segment_scale)
-    before = np.bincount(segment[certain], weights=tokens[certain], minlength=size)
-    after = np.bincount(segment[certain], weights=(tokens * factor)[certain], minlength=size)
+    before = np.bincount(segment, weights=tokens * weight, minlength=size)
+    after = np.bincount(segment, weights=tokens * factor * weight, minlength=size)
     scale = np.where(before > 0, after / np.where(before > 0, before, 1.0), 1.0)
     return with_tokens(replace(traffic, segment_scale=scale), traffic.tokens_per_byte)
 
 
-def _factors(tokens: Floats, known: Floats, offsets: Ints, call: Ints) -> tuple[Floats, Bools]:
-    """For each row the factor between the known positions around it, and whether there is one behind it."""
+def _factors(tokens: Floats, known: Floats, offsets: Ints, call: Ints) -> tuple[Floats, Floats]:
+    """For each row the factor between the known positions around it, and what that is worth: nothing behind the last.
+
+    The nearer two positions stand, the less of other text is between them: a pair counts by the inverse square.
+    """
     ends = ragged.running_sums(tokens, offsets)
     at = np.flatnonzero(~np.isnan(known))
     while len(at):
@@ -112,12 +115,13 @@ def _factors(tokens: Floats, known: Floats, offsets: Ints, call: Ints) -> tuple[
         if sound.all():
             break
         at = at[sound]
-    factor, certain = np.ones(len(tokens)), np.zeros(len(tokens), dtype=np.bool_)
+    factor, weight = np.ones(len(tokens)), np.zeros(len(tokens))
     if not len(at):
-        return factor, certain
+        return factor, weight
     behind = np.searchsorted(at, np.arange(len(tokens)))
     inside = behind < len(at)
     near = np.minimum(behind, len(at) - 1)
     certain = inside & (call[at[near]] == call)
     factor[certain] = ratio[near[certain]]
-    return factor, certain
+    weight[certain] = 1.0 / guess[near[certain]] ** 2
+    return factor, weight

@@ -58,14 +58,16 @@ class _Items:
     ids: Ids
     size: Floats
     weight: Floats
-    kinds: pl.Series
+    kind: Ints  # index into the names of volatile kinds; 0 = static text, or text of several kinds
 
 
 def contents_of(table: pa.Table) -> Contents:
     """Joins the pieces of ``queries/analysis/contents`` into atoms."""
     frame = pl.DataFrame(pl.from_arrow(table.select(["level", "kind", "role", "canonical_id"])))
     begins_unit = ~_flat(table, "piece_continues").astype(np.bool_)
-    parts = _parts(_pieces(table), begins_unit)
+    pieces, kinds = _pieces(table)
+    parts = _parts(pieces, begins_unit, kinds)
+    del pieces
     _, number = ragged.factorize(parts.ids)
     atoms = _grouped(parts, _atom_starts(number, parts.offsets))
     ids, atom = ragged.factorize(atoms.ids)
@@ -82,7 +84,7 @@ def contents_of(table: pa.Table) -> Contents:
         offsets=atoms.offsets,
         atom=atom,
         atom_ids=ids,
-        atom_kinds=atoms.kinds.gather(example),
+        atom_kinds=kinds.gather(atoms.kind[example]),
         atom_bytes=atoms.size[example],
         atom_weight=weight[example],
     )
@@ -95,19 +97,24 @@ def _of_pixels(items: _Items, is_image: Bools) -> Floats:
     return items.weight * scale[ragged.owners(items.offsets)]
 
 
-def _pieces(table: pa.Table) -> _Items:
-    kinds = pl.Series(pl.from_arrow(table["piece_kinds"].combine_chunks().flatten()), dtype=pl.String)
+def _pieces(table: pa.Table) -> tuple[_Items, pl.Series]:
+    """The pieces, and the names of their volatile kinds, "" the first."""
+    encoded = table["piece_kinds"].combine_chunks().flatten().dictionary_encode()
+    found = pl.Series(pl.from_arrow(encoded.dictionary), dtype=pl.String)
+    kinds = pl.concat([pl.Series([""]), found.filter(found != "")])
+    code = np.array([kinds.index_of(name) for name in found], dtype=np.int8)
+    kind = code[encoded.indices.to_numpy()] if len(code) else np.zeros(0, dtype=np.int8)
+    density = np.array([DENSITY.get(name, 1.0) for name in kinds])
     size = _flat(table, "piece_bytes").astype(np.float64)
-    density = kinds.replace_strict(DENSITY, default=1.0, return_dtype=pl.Float64).to_numpy()
     offsets = table["piece_ids"].combine_chunks().offsets.to_numpy().astype(np.int64)
-    return _Items(offsets, _flat(table, "piece_ids"), size, size * density, kinds)
+    return _Items(offsets, _flat(table, "piece_ids"), size, size * density[kind], kind), kinds
 
 
 def _flat(table: pa.Table, name: str) -> Any:
     return table[name].combine_chunks().flatten().to_numpy(zero_copy_only=False)
 
 
-def _parts(pieces: _Items, begins_unit: Bools) -> _Items:
+def _parts(pieces: _Items, begins_unit: Bools, kinds: pl.Series) -> _Items:
     """Units as wholes, but those next to which texts part in their pieces.
 
     Such a piece is named together with the piece in front of it: a few words by themselves are everywhere.
@@ -115,15 +122,14 @@ def _parts(pieces: _Items, begins_unit: Bools) -> _Items:
     units = _grouped(pieces, begins_unit)
     _, number = ragged.factorize(units.ids)
     apart = _beside_a_parting(number, units.offsets)[number][np.cumsum(begins_unit) - 1]
-    in_front = np.roll(_context(pieces), 1)
+    in_front = np.roll(_context(pieces, kinds), 1)
     named = ragged.mix(pieces.ids ^ ragged.mix(np.where(begins_unit, np.uint64(1), in_front)))
     return _grouped(replace(pieces, ids=np.where(apart, named, pieces.ids)), begins_unit | apart)
 
 
-def _context(pieces: _Items) -> Ids:
+def _context(pieces: _Items, kinds: pl.Series) -> Ids:
     """What a piece is to the one behind it: a volatile one is its kind, since its value says nothing."""
-    volatile = (pieces.kinds != "").to_numpy()
-    return np.where(volatile, pieces.kinds.hash(seed=3).to_numpy(), pieces.ids)
+    return np.where(pieces.kind > 0, kinds.hash(seed=3).to_numpy()[pieces.kind], pieces.ids)
 
 
 def _grouped(items: _Items, begins: Bools) -> _Items:
@@ -134,14 +140,13 @@ def _grouped(items: _Items, begins: Bools) -> _Items:
         return replace(items, offsets=offsets)
     place = (np.arange(len(begins)) - np.repeat(at, np.diff(np.append(at, len(begins))))).astype(np.uint64)
     ids = np.add.reduceat(ragged.mix(items.ids ^ ragged.mix(place + np.uint64(1))), at)
-    kinds = items.kinds.gather(at)
     alone = np.diff(np.append(at, len(begins))) == 1
     return _Items(
         offsets=offsets,
         ids=ragged.mix(ids),
         size=np.add.reduceat(items.size, at),
         weight=np.add.reduceat(items.weight, at),
-        kinds=pl.select(pl.when(pl.Series(alone)).then(kinds).otherwise(pl.lit(""))).to_series(),
+        kind=np.where(alone, items.kind[at], np.int8(0)),
     )
 
 

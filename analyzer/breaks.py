@@ -20,6 +20,7 @@ from prefixscope.analyzer.traffic import Traffic, numbered
 
 _RARE = 0.02  # of a family's calls: text that fewer hold changes from call to call, text that more hold was edited
 _FEW = 16.0  # tokens: the rest of a line that holds volatile text
+_RECURS = 0.2  # of what the call before has behind the break: less is a phrase here and there
 _SHRUNK = 0.75  # of the tokens before: a history that was summed up is shorter
 
 
@@ -37,8 +38,8 @@ class Breaks:
 
 def find(traffic: Traffic, families: Families) -> Breaks:
     """Compares each call with the one before it."""
-    before, same_session = _before(traffic, families)
     text = text_chains(traffic)
+    before, same_session = _before(traffic, families, text)
     rows = traffic.rows
     before = _forked_from(traffic, text, before, same_session)
     depth = _common(text, rows.offsets, before)
@@ -57,7 +58,7 @@ def text_chains(traffic: Traffic) -> Ids:
     return chain_ids(replace(traffic, scope=np.zeros_like(traffic.scope), level_salt=np.zeros_like(traffic.level_salt)))
 
 
-def _before(traffic: Traffic, families: Families) -> tuple[Ints, Bools]:
+def _before(traffic: Traffic, families: Families, text: Ids) -> tuple[Ints, Bools]:
     """The call before each in its session, else in its family across models; and whether it is of the session."""
     known = traffic.known & (families.of_call >= 0)
     anchor = np.where(known, families.anchor[np.maximum(families.of_call, 0)], np.uint64(0)) if len(families) else None
@@ -68,6 +69,9 @@ def _before(traffic: Traffic, families: Families) -> tuple[Ints, Bools]:
     named = known & (traffic.calls["session_id"] != "").to_numpy()
     thread = numbered(pl.DataFrame({"group": group, "session": session}))
     in_session = _previous(thread, named)
+    anywhere = _previous(session, named)  # a summary may be all that a call has of its family, and so be of another
+    begins_alike = _common(text, traffic.rows.offsets, anywhere) > 0
+    in_session = np.where((in_session < 0) & begins_alike, anywhere, in_session)
     in_group = _previous(group, known)
     return np.where(in_session >= 0, in_session, in_group), in_session >= 0
 
@@ -147,12 +151,18 @@ def _changes(traffic: Traffic, families: Families, found: Breaks, in_both: Bools
     level = np.minimum(rows.level[own], rows.level[theirs])
     sets = set_ids(traffic)
     same_set = sets[at] == sets[found.before[at]]
-    volatile = _volatile(traffic, families, own) | _volatile(traffic, families, theirs)
-    volatile &= ~_rewritten(traffic, found, in_both)[at]
-    history = _history_changes(traffic, found, at, own, in_both)
+    volatile = _volatile(traffic, families, np.stack([own, theirs]), ~_rewritten(traffic, found, in_both)[at])
+    recurs = _recurs(traffic, found)[at]
+    history = _history_changes(traffic, found, at, in_both[own] & recurs, recurs)
     change[at] = np.select(
-        [level == TOOLS, volatile & (found.stranded[at] > 0), level == SYSTEM],
-        [np.where(same_set, "tools_reordered", "tools_changed"), "volatile_prefix", "system_edited"],
+        [level == TOOLS, (level == SYSTEM) & volatile, level == SYSTEM, history == "history_pruned", volatile & recurs],
+        [
+            np.where(same_set, "tools_reordered", "tools_changed"),
+            "volatile_prefix",
+            "system_edited",
+            np.where(found.same_session[at], history, ""),
+            "volatile_prefix",
+        ],
         default=np.where(found.same_session[at], history, ""),
     )
     return _named_forks(traffic, found, change)
@@ -168,8 +178,11 @@ def _named_forks(traffic: Traffic, found: Breaks, change: npt.NDArray[np.str_]) 
     return change
 
 
-def _volatile(traffic: Traffic, families: Families, at: Ints) -> Bools:
-    """Rows that change from call to call: of a volatile kind, or held by few calls of their family."""
+def _volatile(traffic: Traffic, families: Families, at: Ints, alone: Bools) -> Bools:
+    """Whether one of two rows, (2, calls), changes from call to call.
+
+    That is so where few calls of its family hold it, or where it is of a volatile kind and changed ``alone``.
+    """
     rows, contents = traffic.rows, traffic.contents
     family = families.of_call[rows.call]
     stride = int(rows.atom.max(initial=0)) + 1
@@ -184,7 +197,8 @@ def _volatile(traffic: Traffic, families: Families, at: Ints) -> Bools:
     rare = np.zeros(len(rows.atom), dtype=np.bool_)
     rare[chosen] = holders[number] <= 2 + _RARE * size[family[chosen]]
     kind = (contents.atom_kinds != "").to_numpy()[rows.atom[at]]
-    return (kind | rare[at]) & dynamic.rows[at] & ~dynamic.static[at]
+    found = (kind & alone | rare[at]) & dynamic.rows[at] & ~dynamic.static[at]
+    return np.logical_or(found[0], found[1])
 
 
 def _rewritten(traffic: Traffic, found: Breaks, in_both: Bools) -> Bools:
@@ -196,14 +210,15 @@ def _rewritten(traffic: Traffic, found: Breaks, in_both: Bools) -> Bools:
     return ragged.group_sums(np.where(new, rows.tokens, 0.0), rows.offsets) > _FEW
 
 
-def _history_changes(traffic: Traffic, found: Breaks, at: Ints, own: Ints, in_both: Bools) -> npt.NDArray[np.str_]:
-    """What became of the messages that were sent before."""
-    rows = traffic.rows
-    total = ragged.group_sums(rows.tokens, rows.offsets)
-    goes_on = in_both[own]  # the text at the break stood farther back: what was between is gone
-    recurs = found.stranded[at] > 0
+def _recurs(traffic: Traffic, found: Breaks) -> Bools:
+    """Calls that hold a good part of what the call before has behind the break: it was moved, and not given up."""
+    total = ragged.group_sums(traffic.rows.tokens, traffic.rows.offsets)
+    before = total[np.maximum(found.before, 0)]
+    return found.stranded > np.maximum(_FEW, _RECURS * (before - found.shared))
+
+
+def _history_changes(traffic: Traffic, found: Breaks, at: Ints, goes_on: Bools, recurs: Bools) -> npt.NDArray[np.str_]:
+    """What became of the messages that were sent before; ``goes_on``: the text at the break stood farther back."""
+    total = ragged.group_sums(traffic.rows.tokens, traffic.rows.offsets)
     shrunk = total[at] < _SHRUNK * total[found.before[at]]
-    level = rows.level[own] == MESSAGES
-    return np.select(
-        [goes_on & level, recurs, shrunk], ["history_pruned", "history_rewritten", "compacted"], default=""
-    )
+    return np.select([goes_on, recurs, shrunk], ["history_pruned", "history_rewritten", "compacted"], default="")

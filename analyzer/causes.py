@@ -90,6 +90,7 @@ def explain(base: Baseline, plan: Plan) -> Causes:
     judge.proven()
     claimed = ~judge.open & ~np.isin(judge.cause, ["unknown_usage", "unknown_prompt"])
     judge.of_provider()
+    judge.events()
     judge.unpaid()
     judge.changed()
     judge.cut_off()
@@ -140,6 +141,15 @@ class _Judge:
         short = self._base.outcome.read - self._base.reported
         self._settle("provider_side", short > self._tolerance, short)
 
+    def events(self) -> None:
+        """Calls that begin something new: another version of the system prompt, a summary, a fork."""
+        breaks = self._base.breaks
+        before = np.where(breaks.before >= 0, self._total[np.maximum(breaks.before, 0)], 0.0)
+        never = self._base.outcome.shared <= self._reached + self._tolerance
+        lost = before - self._reached
+        new = np.isin(breaks.change, ["system_edited", "compacted", "forked"]) & never & (lost > self._tolerance)
+        self._settle(breaks.change, new & (before >= self._traffic.min_tokens), lost)
+
     def unpaid(self) -> None:
         """Calls that a fix would make read more though it does not pay: the cause is that of the fix that does most."""
         names = list(self._plan.alone)
@@ -148,8 +158,8 @@ class _Judge:
         base = self._base.outcome
         gained = np.stack(
             [
-                np.minimum(alone.read - self._reached, _processed(base) - _processed(alone))
-                for alone in self._plan.alone.values()
+                np.minimum(trial.outcome.read - self._reached, _processed(base) - _processed(trial.outcome))
+                for trial in self._plan.alone.values()
             ]
         )
         best = gained.argmax(axis=0)
@@ -162,15 +172,19 @@ class _Judge:
         breaks, outcome = self._base.breaks, self._base.outcome
         recurs = breaks.shared + breaks.stranded
         lost = np.maximum(recurs - self._reached, 0.0)
-        tried = np.isin(breaks.change, ["volatile_prefix", "tools_reordered", ""])  # and no help
         edited = np.isin(breaks.change, ["system_edited", "tools_changed"])
-        unread = edited & (outcome.shared <= self._reached + self._tolerance)
-        strands = ~tried & (breaks.stranded > self._tolerance)
+        never = outcome.shared <= self._reached + self._tolerance  # had anything like it: then it lapsed
+        breaks_off = (breaks.change != "") & ~self._tried() & (edited | (breaks.stranded > self._tolerance))
         cacheable = (lost > self._tolerance) & (recurs >= self._traffic.min_tokens)
-        self._settle(breaks.change, (strands | unread) & cacheable, lost)
-        before = np.where(breaks.before >= 0, self._total[np.maximum(breaks.before, 0)], 0.0)
-        event = np.isin(breaks.change, ["compacted", "forked"]) & (before > self._reached + self._tolerance)
-        self._settle(breaks.change, event, before - self._reached)
+        self._settle(breaks.change, breaks_off & never & cacheable, lost)
+
+    def _tried(self) -> Bools:
+        """Calls on which the fix of what changed was tried: if it were the cause, they would have read more."""
+        change, of_call = self._base.breaks.change, self._base.families.of_call
+        found = np.isin(change, ["volatile_prefix", "tools_reordered"])
+        for name, trial in self._plan.alone.items():
+            found |= np.isin(change, FIXES[name].causes) & np.append(trial.families, False)[of_call]
+        return found
 
     def cut_off(self) -> None:
         """Calls whose text goes on from the call before, of which no entry was ever there for them."""
@@ -223,6 +237,7 @@ def _after_a_longer_ttl(base: Baseline) -> Bools:
 _SIGNS: Mapping[str, Callable[[Baseline], Bools]] = {
     "history_pruned": lambda base: base.breaks.change == "history_pruned",
     "marker_misplaced": lambda base: breakpoints.marked_calls(base.traffic),
+    "forked": lambda base: base.breaks.change == "forked",
     "ttl_class_switched": _after_a_longer_ttl,
 }
 

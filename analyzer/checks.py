@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
+from typing import Final
 
 import polars as pl
 
@@ -16,12 +17,13 @@ from prefixscope.analyzer import decisions, known
 from prefixscope.analyzer.audit import with_costs
 from prefixscope.analyzer.confounders import Confounder, of_mix
 from prefixscope.analyzer.decisions import Decision
-from prefixscope.analyzer.known import Known, Told
-from prefixscope.analyzer.lifecycle import Lives, State, states
+from prefixscope.analyzer.known import Known, Told, causes
+from prefixscope.analyzer.lifecycle import Lives, State, returned_on, states
 from prefixscope.analyzer.store import Store
+from prefixscope.analyzer.times import naive
 from prefixscope.analyzer.verify import NOT_ENOUGH, Fix, Verdict, verify
 
-SIGNED: str = "prefixscope"
+SIGNED: Final = "prefixscope"
 """Who signs what a check found."""
 
 
@@ -83,9 +85,9 @@ def decision_of(verdict: Verdict, told: Told, state: State, now: datetime) -> De
 def _fix(found: Board, told: Told, on: datetime) -> Fix:
     """The fix with the time in which nothing else was done about its family."""
     others = [other for other, _ in _fixes_of_family(found, told) if other.date() != on.date()]
-    returned = [time for past in found.state(told).past if (time := _returned(past)) is not None and time < on]
+    returned = [time for past in found.state(told).past if (time := returned_on(past)) is not None and time < on]
     begin = max([*(other for other in others if other < on), *returned], default=None)
-    return Fix(told.finding["cause"], on, begin, min((other for other in others if other > on), default=None))
+    return Fix(frozenset(causes(told.finding)), on, begin, min((other for other in others if other > on), default=None))
 
 
 def _fixes_of_family(found: Board, told: Told) -> Iterator[tuple[datetime, Told]]:
@@ -109,14 +111,9 @@ def _part(found: Board, told: Told, on: datetime) -> tuple[float, tuple[str, ...
 def _moved(family: pl.DataFrame, of_service: pl.DataFrame, on: datetime) -> Iterator[Confounder]:
     """Whether the prompt's calls went to other services or models, which the comparison leaves out."""
     for frame, column in ((family, "service"), (of_service, "model")):
-        live = pl.col("started_at") >= on.replace(tzinfo=None)
+        live = pl.col("started_at") >= naive(on)
         for one in of_mix(frame.filter(~live), frame.filter(live), column, f"{column} of this prompt"):
             yield replace(one, treated="only calls of the same service and model are compared")
-
-
-def _returned(measure: Mapping[str, object]) -> datetime | None:
-    text = measure.get("returned_on")
-    return datetime.fromisoformat(text) if isinstance(text, str) else None
 
 
 def checked(store: Store, found: Board, chosen: Sequence[Told]) -> Iterator[tuple[Told, Verdict]]:

@@ -13,7 +13,8 @@ _MIX: Final = 0.10  # share of calls that a mix must move to be told
 _SIZE: Final = 0.10  # relative change of tokens a call
 _VOLUME: Final = 0.25  # relative change of calls a day
 _PRICE: Final = 0.005  # relative change of a token's price
-_OUT, _IN_PROPORTION, _NOT_OUT = "taken out", "taken out in proportion", "not taken out"
+_OUT, _IN_PROPORTION = "taken out", "taken out in proportion"
+_NOT_OUT: Final = "not taken out: it is the fix itself, or could pass for it"
 _PAUSE_NAMES: Final = ("up to 5 min", "up to 1 h", "up to 1 d", "longer")
 _MIXES: Final = {
     "account": "API key or account",
@@ -37,9 +38,9 @@ class Confounder:
     treated: str  # how the saving deals with it
 
 
-def told(before: pl.DataFrame, after: pl.DataFrame, cause: str) -> tuple[Confounder, ...]:
-    """What differs between the compared calls, and of the causes all but the one that was fixed."""
-    return (*_prices(before, after), *_sizes(before, after), *_mixes(before, after), *_causes(before, after, cause))
+def told(before: pl.DataFrame, after: pl.DataFrame, fixed: frozenset[str]) -> tuple[Confounder, ...]:
+    """What differs between the compared calls, and of the causes all but those that were fixed."""
+    return (*_prices(before, after), *_sizes(before, after), *_mixes(before, after), *_causes(before, after, fixed))
 
 
 def of_mix(before: pl.DataFrame, after: pl.DataFrame, column: str, what: str) -> Iterator[Confounder]:
@@ -119,9 +120,9 @@ def _written(frame: pl.DataFrame) -> dict[str, float]:
     return {bucket: tokens / total for bucket, tokens in sums.items()} if total else {}
 
 
-def _causes(before: pl.DataFrame, after: pl.DataFrame, fixed: str) -> Iterator[Confounder]:
+def _causes(before: pl.DataFrame, after: pl.DataFrame, fixed: frozenset[str]) -> Iterator[Confounder]:
     """Other causes that came or went: a second leak hides what the first fix saved."""
-    for cause in sorted({*before["cause"].unique(), *after["cause"].unique()} - {"", fixed}):
+    for cause in sorted({*before["cause"].unique(), *after["cause"].unique()} - {"", *fixed}):
         old, new = (float((frame["cause"] == cause).sum() / frame.height) for frame in (before, after))
         if abs(new - old) >= _MIX:
             yield Confounder(f"calls with {cause}", f"{old:.0%}", f"{new:.0%}", _NOT_OUT)

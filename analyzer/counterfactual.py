@@ -135,10 +135,11 @@ def _tables(before: pl.DataFrame, after: pl.DataFrame) -> _Tables:
     tokens = _tokens(after)
     shares = _by_day(before, _tokens(before))
     worth = _by_day(after, tokens.sum(axis=1, keepdims=True) * rates)
-    used = np.ix_(shares.any(axis=(0, 2)) | worth.any(axis=(0, 2)), shares.any(axis=(0, 1)))
+    strata = shares.any(axis=(0, 2)) | worth.any(axis=(0, 2))
+    buckets = shares.any(axis=(0, 1))
     return _Tables(
-        before=shares[:, *used],
-        worth=worth[:, *used],
+        before=shares[:, strata][:, :, buckets],
+        worth=worth[:, strata][:, :, buckets],
         in_full=worth[:, :, INPUT_BUCKETS.index("uncached")].sum(axis=1),
         paid=_by_day(after, tokens * rates).sum(axis=(1, 2)),
     )

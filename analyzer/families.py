@@ -26,9 +26,13 @@ class Families:
         """The families of the chosen calls; they keep their numbers."""
         return replace(self, of_call=self.of_call[chosen])
 
+    def name(self, family: int) -> str:
+        """A name that is the same in every analysis with one key."""
+        return f"{int(self.anchor[family]):016x}"
+
     def names(self) -> list[str]:
-        """For each call a name of its family that is the same in every analysis with one key; "" = none."""
-        known = [f"{anchor:016x}" for anchor in self.anchor.tolist()]
+        """For each call the name of its family; "" = none."""
+        known = [self.name(family) for family in range(len(self))]
         return [known[family] if family >= 0 else "" for family in self.of_call.tolist()]
 
     def __len__(self) -> int:
@@ -55,15 +59,19 @@ def opening_rows(traffic: Traffic) -> Bools:
 def find(traffic: Traffic) -> Families:
     """Groups the calls of one service, provider and model by the opening atom that weighs most among them.
 
-    An atom weighs its bytes times the square root of the calls that hold it: a preamble that everybody shares does not
-    swallow the larger prompts behind it, and a document that one session repeats does not outweigh its system prompt.
+    An atom weighs its bytes times the square root of the sessions that hold it (a call without one counts as one): a
+    preamble that everybody shares does not swallow the larger prompts behind it, and a document that one session
+    repeats does not outweigh its system prompt.
     """
     contents = traffic.contents
+    session = numbered(traffic.calls.select(pl.col("session_id"), call=_alone()))
     group = numbered(traffic.calls.select("service", "provider", model=model_name()))
     call, atom = _distinct_pairs(traffic.rows.call, traffic.rows.atom, opening_rows(traffic))
     number = numbered(pl.DataFrame({"group": group[call], "atom": atom}))
     calls_with = np.bincount(number)[number] if len(number) else number
-    weight = np.where(calls_with > 1, contents.atom_bytes[atom] * np.sqrt(calls_with), 0.0)
+    pairs = ragged.distinct(number * len(traffic) + session[call]) // max(len(traffic), 1)
+    sessions_with = np.bincount(pairs)[number] if len(number) else number
+    weight = np.where(calls_with > 1, contents.atom_bytes[atom] * np.sqrt(sessions_with), 0.0)
     best = _heaviest(call, weight, len(traffic))
     found = np.flatnonzero(best >= 0)
     _, family = ragged.factorize(number[best[found]])
@@ -72,6 +80,11 @@ def find(traffic: Traffic) -> Families:
     anchor = np.zeros(family.max() + 1 if len(family) else 0, dtype=np.uint64)
     anchor[family] = contents.atom_ids[atom[best[found]]]
     return Families(of_call, anchor)
+
+
+def _alone() -> pl.Expr:
+    """A number of its own for each call without a session; 0 for the others."""
+    return pl.when(pl.col("session_id") == "").then(pl.int_range(1, pl.len() + 1)).otherwise(0)
 
 
 def opening(traffic: Traffic, families: Families) -> Opening:

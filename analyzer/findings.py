@@ -1,7 +1,7 @@
 """RECOMMEND: findings, each a cause in a family with its fix, its value and the evidence for it."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any
 
@@ -10,17 +10,17 @@ import polars as pl
 
 from prefixscope.analyzer.baseline import Baseline
 from prefixscope.analyzer.causes import SAID, cause_of_calls
-from prefixscope.analyzer.changes import BUCKETS, Change
 from prefixscope.analyzer.evidence import TELL, Case
 from prefixscope.analyzer.evidence.strips import strips
 from prefixscope.analyzer.fixes import FIXES
 from prefixscope.analyzer.ragged import Bools
 from prefixscope.analyzer.savings import Option, Plan
 from prefixscope.analyzer.traffic import Traffic
+from prefixscope.analyzer.worth import Range, Worth, added, of_step, rates, scope_of
 
-Range = tuple[float, float]
 _EXAMPLES = 5
-_GAIN = 16  # tokens more that a call must read for a fix to count as its fix
+_OF_ITS_OWN = 0.1  # of what all families of a service with one cause and fix would save
+_CALLS_OF_ITS_OWN = 20  # a family of fewer calls is told with the others
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,18 +59,64 @@ def find(base: Baseline, plan: Plan, check: pl.DataFrame) -> list[Finding]:
 
     ``check`` is ``baseline.achieved_rate``: how far the provider keeps what the replay predicts.
     """
-    achieved = _rates(check)
-    found = []
+    achieved = rates(check)
+    parts: dict[tuple[str, ...], list[_Part]] = {}
     for family, chosen in enumerate(plan.chosen):
         if not chosen:
             continue
         members = base.families.of_call == family
-        for step, (fix, worth) in enumerate(_worth(chosen, plan, members, base.traffic, achieved)):
-            if worth.hit.any():
+        scope = scope_of(base.traffic, members, achieved)
+        for step, fix in enumerate(chosen):
+            worth = of_step(plan, step, fix, scope)
+            if worth.saving[1] > 0 and worth.hit.any():
                 cause = _commonest(cause_of_calls(fix, base)[worth.hit])
-                case = Case(base, family, members, worth.hit, cause, fix)
-                found.append(_finding(case, worth, plan.options[family, step]))
-    return sorted((f for f in found if f.saving[1] > 0), key=lambda f: (-f.saving[1], f.id))
+                part = _Part(Case(base, family, members, worth.hit, cause, fix), worth, plan.options[family, step])
+                parts.setdefault((*_names(part.case), cause, fix), []).append(part)
+    found = [_finding(part) for group in parts.values() for part in _joined(group)]
+    return sorted(found, key=lambda f: (-f.saving[1], f.id))
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A finding in the making."""
+
+    case: Case
+    worth: Worth
+    options: tuple[Option, ...]
+
+
+def _joined(group: list[_Part]) -> list[_Part]:
+    """Findings of one cause and fix in one service: small families are told with the dearest one of them.
+
+    A prompt that carries another document for each customer makes a family of each; what is wrong is wrong once.
+    """
+    group = sorted(group, key=lambda part: -part.worth.saving[1])
+    floor = _OF_ITS_OWN * sum(part.worth.saving[1] for part in group)
+    large = [p for p in group if p.worth.saving[1] >= floor and p.case.members.sum() >= _CALLS_OF_ITS_OWN]
+    small = [part for part in group if not any(part is other for other in large)]
+    if not small:
+        return large
+    host = large[:1] or small[:1]
+    rest = [part for part in small if part is not host[0]]
+    return [_sum_of([host[0], *rest]), *large[1:]]
+
+
+def _sum_of(parts: list[_Part]) -> _Part:
+    first = parts[0].case
+    members = np.any([part.case.members for part in parts], axis=0)
+    hit = np.any([part.case.hit for part in parts], axis=0)
+    saved: dict[str, list[Option]] = {}
+    for option in (option for part in parts for option in part.options):
+        saved.setdefault(option.fix, []).append(option)
+    options = [Option(f, sum(o.saved for o in found), sum(o.premium for o in found)) for f, found in saved.items()]
+    options.sort(key=lambda option: (option.fix != first.fix, -option.saved))
+    return _Part(replace(first, members=members, hit=hit), added([part.worth for part in parts]), tuple(options))
+
+
+def _names(case: Case) -> tuple[str, str, str]:
+    """Service, provider and model of a case."""
+    row = case.traffic.calls.row(int(np.flatnonzero(case.members)[0]), named=True)
+    return row["service"], row["provider"], row["served_model"] or row["model"]
 
 
 def _commonest(values: np.ndarray[tuple[int], np.dtype[np.str_]]) -> str:
@@ -78,85 +124,19 @@ def _commonest(values: np.ndarray[tuple[int], np.dtype[np.str_]]) -> str:
     return str(names[np.argmax(counts)])
 
 
-def _rates(check: pl.DataFrame) -> Mapping[tuple[str, str], float]:
-    """Achieved rate by (provider, model), and by (provider, "") over all of its models."""
-    by_model = {(row["provider"], row["model"]): row["rate"] for row in check.iter_rows(named=True)}
-    weight = pl.col("predicted")
-    pooled = check.group_by("provider").agg(rate=(pl.col("rate") * weight).sum() / weight.sum())
-    return by_model | {(row["provider"], ""): row["rate"] for row in pooled.iter_rows(named=True)}
-
-
-@dataclass(frozen=True, slots=True)
-class Worth:
-    """What a fix adds to the fixes before it, over one family."""
-
-    saving: Range
-    hit: Bools  # calls that read more with it, or write less where that is what it is for
-    missed_tokens: float
-    confidence: str
-    formula: tuple[Mapping[str, Any], ...]
-
-
-def _worth(
-    chosen: tuple[str, ...], plan: Plan, members: Bools, traffic: Traffic, achieved: Mapping[tuple[str, str], float]
-) -> Iterator[tuple[str, Worth]]:
-    for step, fix in enumerate(chosen):
-        before, after = plan.changes[step], plan.changes[step + 1]
-        formula = _formula(before, after, members)
-        high = -sum(row["usd"] for row in formula)
-        rate, confidence = _expectation(traffic, members, achieved)
-        moved = _moved(fix, before, after)
-        hit = members & (moved >= _GAIN)
-        doubtful = float((after.doubtful - before.doubtful)[members].sum())
-        low = max(high - max(doubtful, 0.0), 0.0) * (1.0 if FIXES[fix].saves_writes else rate)
-        yield fix, Worth((low, high), hit, float(moved[hit].sum()), confidence, formula)
-
-
-def _moved(fix: str, before: Change, after: Change) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Tokens that each call reads more, or writes less where the fix is worth that."""
-    if not FIXES[fix].saves_writes:
-        return after.tokens["read"] - before.tokens["read"]
-    written = [name for name in BUCKETS if name.startswith("write")]
-    return np.sum([before.tokens[name] - after.tokens[name] for name in written], axis=0)
-
-
-def _formula(before: Change, after: Change, members: Bools) -> tuple[Mapping[str, Any], ...]:
-    """Tokens moved between buckets and dollars, over the family's calls."""
-    rows: list[dict[str, Any]] = [
-        {
-            "bucket": bucket,
-            "tokens": float((after.tokens[bucket] - before.tokens[bucket])[members].sum()),
-            "usd": float((after.usd[bucket] - before.usd[bucket])[members].sum()),
-        }
-        for bucket in BUCKETS
-    ]
-    return tuple(row for row in rows if abs(row["tokens"]) >= 0.5)
-
-
-def _expectation(traffic: Traffic, members: Bools, achieved: Mapping[tuple[str, str], float]) -> tuple[float, str]:
-    """The share of a predicted read that comes true in this scope, and the confidence that follows.
-
-    Where nothing was predicted in the scope so far, a cache that keeps its promises is taken at its word, and one that
-    misses at random at half of it: the recorded hit rates of implicit caches are 40 to 60 per cent.
-    """
-    first = int(np.flatnonzero(members)[0])
-    row = traffic.calls.row(first, named=True)
-    rate = achieved.get((row["provider"], row["served_model"] or row["model"]), achieved.get((row["provider"], "")))
-    if rate is not None:
-        return rate, "B" if rate >= 0.9 else "C"
-    return (1.0, "C") if traffic.cards[traffic.card[first]].deterministic else (0.5, "C")
-
-
-def _finding(case: Case, worth: Worth, options: tuple[Option, ...]) -> Finding:
-    row = case.traffic.calls.row(int(np.flatnonzero(case.members)[0]), named=True)
-    model = row["served_model"] or row["model"]
+def _finding(part: _Part) -> Finding:
+    case, worth = part.case, part.worth
+    service, provider, model = _names(case)
     told = TELL[case.fix](case)
     said = _said(case)
+    alone = (
+        int((case.families.of_call == case.family).sum()) >= _CALLS_OF_ITS_OWN or case.members.sum() < _CALLS_OF_ITS_OWN
+    )
     return Finding(
-        id=finding_id(case.cause, row["service"], row["provider"], model, f"{case.families.anchor[case.family]:016x}"),
+        id=finding_id(case.cause, service, provider, model, case.families.name(case.family) if alone else ""),
         cause=case.cause,
-        service=row["service"],
-        provider=row["provider"],
+        service=service,
+        provider=provider,
         model=model,
         hit=case.hit,
         family_calls=int(case.members.sum()),
@@ -164,7 +144,7 @@ def _finding(case: Case, worth: Worth, options: tuple[Option, ...]) -> Finding:
         confidence="A" if said and said["agree"] > said["calls"] / 2 else worth.confidence,
         effort=FIXES[case.fix].effort,
         risk=FIXES[case.fix].risk,
-        options=options,
+        options=part.options,
         saving=worth.saving,
         action=case.fix,
         fix=told.fix,

@@ -3,7 +3,8 @@
 A finding's id names its cause, service, provider, model and the static text that its calls share. New calls can show
 that this text is two pieces, as the moved text of a fix does, and then the id changes. So findings are told apart by
 their calls: two ids are one finding if everything else is the same and the last analysis has their example calls in one
-family. The finding goes by its first id, and decisions may use any.
+family; and causes that one fix is for are the same, since calls to come can show another sign of the same fault. The
+finding goes by its first id, and decisions may use any.
 """
 
 import json
@@ -14,10 +15,9 @@ from typing import Any
 
 from prefixscope.analyzer.decisions import Decision
 from prefixscope.analyzer.errors import UsageError
+from prefixscope.analyzer.fixes import FIXES
 from prefixscope.analyzer.store import Store
 from prefixscope.analyzer.times import in_utc
-
-_SAME = ("cause", "service", "provider", "model")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,6 @@ class Told:
     ids: tuple[str, ...]  # all, in the order in which they came up
     first_seen: datetime
     last_seen: datetime
-    in_last_report: bool
     finding: Mapping[str, Any]  # ``report.data``: a row of ``findings``
     family: str  # in the last analysis; "" = it has none of the finding's calls
 
@@ -81,15 +80,34 @@ def known(rows: Sequence[Mapping[str, Any]], families: Mapping[str, str], also: 
         families: id -> family in the last analysis; ids without one stand for themselves.
         also: id -> another id of the same finding.
     """
-    roots = {row["id"]: also.get(row["id"], row["id"]) for row in rows}
+    roots = {row["id"]: _root(row["id"], also) for row in rows}
     family_of = {roots[id_]: family for id_, family in families.items() if id_ in roots}
     groups: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
     for row in rows:
         family = family_of.get(roots[row["id"]])
-        same = (*(row["finding"][name] for name in _SAME), family) if family else (roots[row["id"]],)
+        same = (*_place(row["finding"]), family) if family else (roots[row["id"]],)
         groups.setdefault(same, []).append(row)
     told = [_told(group, family_of.get(roots[group[0]["id"]], "")) for group in groups.values()]
     return Known({one.id: one for one in told}, {**also, **{id_: one.id for one in told for id_ in one.ids}})
+
+
+def _root(id_: str, also: Mapping[str, str]) -> str:
+    """The id at the end of the chain; hand-made lines may lead in a circle, and then it is left somewhere."""
+    passed = set()
+    while id_ in also and id_ not in passed:
+        passed.add(id_)
+        id_ = also[id_]
+    return id_
+
+
+def causes(finding: Mapping[str, Any]) -> tuple[str, ...]:
+    """What the fix of a finding removes: the causes that it is for, the finding's among them."""
+    fix = FIXES.get(finding["fix"]["action"])  # an old report may name one that is gone
+    return fix.causes if fix and finding["cause"] in fix.causes else (finding["cause"],)
+
+
+def _place(finding: Mapping[str, Any]) -> tuple[str, ...]:
+    return causes(finding)[0], finding["service"], finding["provider"], finding["model"]
 
 
 def _told(rows: Sequence[Mapping[str, Any]], family: str) -> Told:
@@ -99,7 +117,6 @@ def _told(rows: Sequence[Mapping[str, Any]], family: str) -> Told:
         ids=tuple(row["id"] for row in rows),
         first_seen=in_utc(rows[0]["first_seen"]),
         last_seen=in_utc(last["last_seen"]),
-        in_last_report=any(row["in_last_report"] for row in rows),
         finding=last["finding"],
         family=family,
     )

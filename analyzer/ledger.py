@@ -19,9 +19,9 @@ _MEASURED = ("estimate", "low", "high")
 def annotated(report: Mapping[str, Any], known: Known, states: Mapping[str, State]) -> dict[str, Any]:
     """The report with the life of its findings.
 
-    Each finding gets ``status``, ``first_seen``, ``owner``, ``due``, ``until``, ``fixed_on`` (text or null) and
-    ``verified_usd`` (estimate, low, high; null before a check says so); the report gets ``ledger``. Statuses are those
-    of ``lifecycle``; a finding that nobody knows of yet is open.
+    Each finding gets ``status``, ``first_seen``, ``owner``, ``due``, ``until``, ``fixed_on`` (text or null),
+    ``overdue`` (bool) and ``verified_usd`` (estimate, low, high; null before a check says so); the report gets
+    ``ledger``. Statuses are those of ``lifecycle``; a finding that nobody knows of yet is open.
     """
     lived = [(finding, _state(finding, known, states)) for finding in report["findings"]]
     return {
@@ -90,6 +90,22 @@ def lines(ledger: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         yield "dismissed", usd_range(ledger["dismissed"]["usd_per_week"]), note
 
 
+def life(finding: Mapping[str, Any]) -> str:
+    """One line on where an annotated finding stands: ``accepted by search, due 2026-12-15; first seen 2026-11-02``."""
+    taken_on, verified = finding["status"] == "accepted", finding["verified_usd"]
+    late = ", overdue" if finding["overdue"] else ""
+    parts = (
+        finding["status"].replace("_", " "),
+        f" by {finding['owner']}" if taken_on and finding["owner"] else "",
+        f", due {finding['due']}{late}" if taken_on and finding["due"] else "",
+        f" until {finding['until']}" if finding["until"] else "",
+        f", live since {finding['fixed_on'][:10]}" if finding["fixed_on"] else "",
+        f": {usd(verified['estimate'])}, {_interval(verified)}" if verified else "",
+        f"; first seen {finding['first_seen'][:10]}" if finding["first_seen"] else "",
+    )
+    return "".join(parts)
+
+
 _MEANING = {
     "not_confirmed": "fixed, but no saving can be told from nothing; to do again",
     "regressed": "the leak is back; to do again",
@@ -101,6 +117,8 @@ def _interval(measured: Money) -> str:
 
 
 def _weekly(verified: Mapping[str, Any]) -> str:
+    if not verified["findings"]:
+        return "none of these fixes lasts"
     weekly = verified["usd_per_week"]
     return f"{usd(weekly['estimate'])} a week in {counted(verified['findings'], 'finding')}"
 
@@ -116,6 +134,7 @@ def _life(state: State) -> dict[str, Any]:
         "first_seen": iso(state.first_seen) if state.first_seen else None,
         "owner": state.owner or None,
         "due": state.due.isoformat() if state.due else None,
+        "overdue": state.overdue,
         "until": state.until.isoformat() if state.until else None,
         "fixed_on": iso(state.fixed_on) if state.fixed_on else None,
         "verified_usd": verified,

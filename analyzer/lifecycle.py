@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from prefixscope.analyzer.decisions import BY_CHECK, Decision
 from prefixscope.analyzer.errors import UsageError
-from prefixscope.analyzer.times import iso
+from prefixscope.analyzer.times import in_utc, iso
 
 OPEN: Final = "open"
 ORDER: Final = ("open", "accepted", "fixed", "verified", "not_confirmed", "regressed", "dismissed")
@@ -39,16 +39,13 @@ class State:
     first_seen: datetime | None = None  # the first report that told it; None = no report did
     owner: str = ""
     due: date | None = None
+    overdue: bool = False  # accepted, and its day has passed without a fix
     reason: str = ""
     until: date | None = None  # dismissed: open again from this day on
     fixed_on: datetime | None = None  # since when the last fix is live
     returned_on: datetime | None = None  # regressed: since when the leak is back
     measure: Mapping[str, Any] | None = None  # what the last check of this fix found (``verify.Verdict.as_json``)
     past: tuple[Mapping[str, Any], ...] = ()  # what earlier fixes had saved when the leak came back
-
-    def overdue(self, now: datetime) -> bool:
-        """Accepted, and its day has passed without a fix."""
-        return self.status == "accepted" and self.due is not None and self.due < now.astimezone(UTC).date()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +63,7 @@ def states(first_seen: Mapping[str, datetime], decisions: Iterable[Decision], no
         first_seen: finding -> when a report told it first (``known.first_seen``).
         decisions: in the order of their times (``decisions.read``). One that may not follow the one before it, as after
             a merge of two files, changes nothing and is told.
-        now: a dismissal that has run out by then is over.
+        now: a dismissal that has run out by then is over, and what should have been done by then is overdue.
     """
     found = {id_: State(first_seen=seen) for id_, seen in first_seen.items()}
     notes = []
@@ -76,7 +73,7 @@ def states(first_seen: Mapping[str, datetime], decisions: Iterable[Decision], no
             found[decision.finding] = _after(before, decision)
         else:
             notes.append(f"{decision.finding}: {iso(decision.at)}: {_refusal(before, decision.status)}; not counted")
-    return Lives({id_: _at(state, now) for id_, state in found.items()}, tuple(notes))
+    return Lives({id_: _overdue(_at(state, now), now) for id_, state in found.items()}, tuple(notes))
 
 
 def require_allowed(state: State, decision: Decision) -> None:
@@ -96,11 +93,25 @@ def require_allowed(state: State, decision: Decision) -> None:
         raise UsageError(f"{decision.finding}: --until {decision.until} has passed; name a day to come")
 
 
+def returned_on(measure: Mapping[str, Any]) -> datetime | None:
+    """Since when a measure has the leak back; None = it has not. Texts are as good as the file they came from."""
+    text = measure.get("returned_on")
+    try:
+        return in_utc(datetime.fromisoformat(text)) if isinstance(text, str) else None
+    except (ValueError, OverflowError):
+        return None
+
+
 def _at(state: State, now: datetime) -> State:
     """The state by then: a dismissal may have run out."""
     if state.status != "dismissed" or state.until is None or now.astimezone(UTC).date() < state.until:
         return state
     return replace(state, status=OPEN, since=datetime.combine(state.until, time(), UTC), reason="", until=None)
+
+
+def _overdue(state: State, now: datetime) -> State:
+    late = state.status == "accepted" and state.due is not None and state.due < now.astimezone(UTC).date()
+    return replace(state, overdue=late)
 
 
 def _after(before: State, decision: Decision) -> State:
@@ -109,7 +120,7 @@ def _after(before: State, decision: Decision) -> State:
     state = replace(before, status=decision.status, since=since)
     if decision.status in BY_CHECK:
         measure = decision.measure or {}
-        return replace(state, measure=measure, returned_on=_moment(measure.get("returned_on")))
+        return replace(state, measure=measure, returned_on=returned_on(measure))
     state = _without_fix(state, before)
     if decision.status == "accepted":
         return replace(state, owner=decision.owner or state.owner, due=decision.due or state.due, reason="", until=None)
@@ -122,14 +133,6 @@ def _without_fix(state: State, before: State) -> State:
     """The last fix is over: what it had saved until the leak came back stays saved, anything else was not verified."""
     over = (before.measure,) if before.status == "regressed" and before.measure else ()
     return replace(state, fixed_on=None, returned_on=None, measure=None, past=before.past + over)
-
-
-def _moment(text: object) -> datetime | None:
-    """A time out of a measure, which is as good as the file it came from."""
-    try:
-        return datetime.fromisoformat(text) if isinstance(text, str) else None
-    except ValueError:
-        return None
 
 
 def _refusal(state: State, status: str) -> str:

@@ -108,9 +108,9 @@ def _board(path: Path, now: datetime) -> "Board":
 
 
 def _chosen(found: "Board", id_: str | None) -> "list[Told]":
-    """The finding that was named, which must have been fixed, or all of them."""
+    """The finding that was named, which must have been fixed, or all of them, those that promised most first."""
     if id_ is None:
-        return list(found.known.told.values())
+        return sorted(found.known.told.values(), key=lambda told: (-told.promised(), told.id))
     told = found.known.one(id_)
     if found.state(told).fixed_on is None:
         status = found.state(told).status

@@ -24,6 +24,7 @@ def inferred(traffic: Traffic) -> tuple[Traffic, Bools]:
     cached = traffic.calls.select(pl.sum_horizontal("read", *_WRITES, "write_unknown")).to_series().to_numpy()
     marked = ragged.group_sums((traffic.prompts.marker_ms > 0).astype(np.int64), traffic.prompts.offsets) > 0
     silent = (traffic.per_card("cache") == "explicit") & traffic.known & ~marked & (cached > 0)
+    traffic = replace(traffic, calls=traffic.calls.with_columns(marker_inferred=pl.Series(silent)))
     if not silent.any():
         return traffic, silent
     ends = np.flatnonzero(block_ends(rows) & silent[rows.call])
@@ -37,6 +38,7 @@ def inferred(traffic: Traffic) -> tuple[Traffic, Bools]:
     marker_ms[segment] = _ttls(traffic)[call[best]]
     found = np.zeros(len(traffic), dtype=np.bool_)
     found[call[best]] = True
+    traffic = replace(traffic, calls=traffic.calls.with_columns(marker_inferred=pl.Series(found)))
     return traffic.with_prompts(replace(traffic.prompts, marker_ms=marker_ms)), found
 
 

@@ -1,7 +1,7 @@
 """Prompts as flat rows: calls -> segments -> atoms. What replay reads and fixes rearrange."""
 
 from dataclasses import dataclass, fields, replace
-from typing import TypeVar, get_args
+from typing import Any, TypeVar, get_args
 
 import numpy as np
 import polars as pl
@@ -64,6 +64,14 @@ def of_calls(found: _T, chosen: Bools) -> _T:
     return replace(found, offsets=ragged.offsets_of(lengths[chosen]), **arrays)
 
 
+def portion(found: _T, begin: int, end: int) -> _T:
+    """The prompts, or rows, of the calls from ``begin`` to ``end``; nothing is copied."""
+    offsets = found.offsets[begin : end + 1]
+    at = slice(offsets[0], offsets[-1])
+    arrays = {f.name: getattr(found, f.name)[at] for f in fields(found) if f.name != "offsets"}
+    return replace(found, offsets=offsets - at.start, **arrays)
+
+
 def ttl_ms(name: str, default: int = 300_000) -> int:
     """A TTL as written in a request, in ms."""
     return _TTL_MS.get(name, default)
@@ -88,6 +96,22 @@ def rows_of(prompts: Prompts, contents: Contents, lookback_mode: Ints) -> Rows:
     ``lookback_mode`` says for each call what a lookback position is: 0 a block, 1 a block or a run of tool calls or of
     tool results, 2 all up to the end of an eligible message.
     """
+    places = list(ragged.slices(prompts.offsets)) or [(0, 0)]
+    atoms = np.diff(contents.offsets)
+    parts = [portion(prompts, begin, end) for begin, end in places]
+    lengths = [ragged.group_sums(atoms[part.segment], part.offsets) for part in parts]
+    offsets = ragged.offsets_of(np.concatenate(lengths))
+    arrays: dict[str, np.ndarray[Any, Any]] = {}
+    for (begin, end), part in zip(places, parts, strict=True):
+        found = _rows_of_portion(part, contents, lookback_mode[begin:end])
+        for f in fields(found)[1:]:
+            values = getattr(found, f.name)
+            whole = arrays.setdefault(f.name, np.empty(offsets[-1], dtype=values.dtype))
+            whole[offsets[begin] : offsets[end]] = values
+    return Rows(offsets=offsets, **arrays)
+
+
+def _rows_of_portion(prompts: Prompts, contents: Contents, lookback_mode: Ints) -> Rows:
     segment = prompts.segment
     counts = np.diff(contents.offsets)[segment]
     inner = ragged.offsets_of(counts)

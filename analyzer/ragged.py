@@ -29,7 +29,7 @@ def owners(offsets: Ints) -> Ints:
 
 
 def slices(offsets: Ints) -> Iterator[tuple[int, int]]:
-    """Cuts the groups into consecutive ranges (begin, end) of at most ROWS_AT_ONCE rows, or of a single larger group."""
+    """Cuts the groups into consecutive ranges (begin, end) of at most ROWS_AT_ONCE rows, or of one larger group."""
     begin, groups = 0, len(offsets) - 1
     while begin < groups:
         end = int(np.searchsorted(offsets, offsets[begin] + ROWS_AT_ONCE, side="right")) - 1
@@ -46,15 +46,23 @@ def ranges(starts: Ints, lengths: Ints) -> Ints:
 
 def group_sums(values: npt.NDArray[_Scalar], offsets: Ints) -> npt.NDArray[_Scalar]:
     """Sum of each group's rows; 0 for an empty group."""
-    total = np.concatenate([np.zeros(1, dtype=values.dtype), np.cumsum(values, dtype=values.dtype)])
-    return total[offsets[1:]] - total[offsets[:-1]]
+    total = _cumulated(values)
+    return np.subtract(total[offsets[1:]], total[offsets[:-1]], dtype=values.dtype)
 
 
 def running_sums(values: npt.NDArray[_Scalar], offsets: Ints) -> npt.NDArray[_Scalar]:
     """Cumulative sum of each group's rows, the row included."""
-    total = np.cumsum(values, dtype=values.dtype)
-    before = np.concatenate([np.zeros(1, dtype=values.dtype), total])[offsets[:-1]]
+    total = _cumulated(values)
+    before = total[offsets[:-1]]
+    total = total[1:]
     total -= np.repeat(before, np.diff(offsets))
+    return total
+
+
+def _cumulated(values: npt.NDArray[_Scalar]) -> npt.NDArray[_Scalar]:
+    """Cumulative sum with a zero in front."""
+    total = np.zeros(len(values) + 1, dtype=values.dtype)
+    np.cumsum(values, out=total[1:], dtype=values.dtype)
     return total
 
 

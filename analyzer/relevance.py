@@ -1,6 +1,6 @@
 """Which fixes could change anything for which calls: what is worth a replay at all."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +13,8 @@ from prefixscope.analyzer.ragged import Bools
 from prefixscope.analyzer.replay import replay
 from prefixscope.analyzer.traffic import WRITE_BUCKETS, Traffic
 
+_IN_FRONT = ("volatile_prefix", "tools_reordered", "tools_changed")  # tools that change hide what changes behind them
+_SELDOM = 0.05  # of a family's calls
 _FEW = 16.0  # tokens: less may be rounding
 
 
@@ -31,17 +33,28 @@ def of_fixes(base: Baseline) -> Mapping[str, Bools]:
         "keep_history": np.isin(base.breaks.change, ["history_rewritten", "history_pruned"]),
         "pin_settings": keys.unsettled_calls(traffic, families),
         "one_scope": keys.scattered_calls(traffic, families),
-        "move_volatile": ragged.group_sums(dynamic, traffic.rows.offsets) > 0,
+        "move_volatile": (ragged.group_sums(dynamic, traffic.rows.offsets) > 0) & _often(base, _IN_FRONT),
         "raise_to_minimum": minimums.short_calls(traffic, families) & (outcome.read + outcome.write == 0),
         "mark_static": marks,
         "mark_last": marks,
         "mark_both": marks,
+        "mark_trail": marks,
         "extend_ttl": (outcome.shared > outcome.unexpired) & (longest > traffic.ttl_ms),
         "warm_up": outcome.unexpired > outcome.read + _FEW,
+        "keep_static_marker": written,
         "drop_markers": written,
         "shorten_ttl": written & (lives > shortest),
     }
     return {name: calls for name, calls in found.items() if calls.any()}
+
+
+def _often(base: Baseline, changes: Sequence[str]) -> Bools:
+    """Calls of families of which more than a few differ from the call before in such a way; once a day is an edit."""
+    member = base.families.of_call >= 0
+    of_call = base.families.of_call[member]
+    size = np.bincount(of_call, minlength=len(base.families))
+    changed = np.bincount(of_call, weights=np.isin(base.breaks.change, changes)[member], minlength=len(base.families))
+    return np.append(changed >= np.maximum(_SELDOM * size, 1), False)[base.families.of_call]
 
 
 def _wants_markers(base: Baseline) -> Bools:

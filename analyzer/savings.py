@@ -19,7 +19,7 @@ from prefixscope.analyzer.replay import Outcome, chain_ids, replay
 from prefixscope.analyzer.traffic import Traffic, numbered
 
 _MOST_STEPS = 4  # fixes on one family
-_WORTHWHILE = 0.005  # of what the input of the family costs: less is not worth a change, and may be noise
+_WORTHWHILE = 0.01  # of what the input of the family costs: less is not worth a change, and may be noise
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,15 @@ class Option:
 
 
 @dataclass(frozen=True, slots=True)
+class Trial:
+    """A fix on top of those that are chosen."""
+
+    families: Bools  # on which it was put
+    outcome: Outcome
+    change: Change
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """The fixes that pay, family by family, step by step, and what the traffic does after each step."""
 
@@ -39,7 +48,7 @@ class Plan:
     options: Mapping[tuple[int, int], tuple[Option, ...]]  # (family, step) -> all that was tried, dearest first
     outcomes: tuple[Outcome, ...]  # after no step, after the first one of each family, …
     changes: tuple[Change, ...]
-    alone: Mapping[str, Outcome]  # fix -> what all calls do with it alone, whether it pays or not
+    alone: Mapping[str, Trial]  # by fix: it alone, whether it pays or not
 
 
 def plan(base: Baseline, rates: pl.DataFrame) -> Plan:
@@ -51,15 +60,6 @@ def plan(base: Baseline, rates: pl.DataFrame) -> Plan:
     while search.step():
         pass
     return search.plan()
-
-
-@dataclass(frozen=True, slots=True)
-class _Trial:
-    """A fix on top of those that are chosen."""
-
-    families: Bools  # on which it was put
-    outcome: Outcome
-    change: Change
 
 
 class _Search:
@@ -76,7 +76,7 @@ class _Search:
         self._options: dict[tuple[int, int], tuple[Option, ...]] = {}
         self._outcomes = [base.outcome]
         self._changes = [bill.change(base.outcome)]
-        self._alone: dict[str, Outcome] = {}
+        self._alone: dict[str, Trial] = {}
         self._floor = np.maximum(_WORTHWHILE * _by_family(bill.spent, families), 1e-9)
 
     def step(self) -> bool:
@@ -93,7 +93,7 @@ class _Search:
             for name, trial in trials.items()
         }
         if not step:
-            self._alone = {name: trial.outcome for name, trial in trials.items()}
+            self._alone = trials
         progress = False
         for family in np.flatnonzero(self._open).tolist():
             options = [
@@ -101,7 +101,8 @@ class _Search:
                 for name, (gained, cost) in gains.items()
                 if trials[name].families[family]
             ]
-            options.sort(key=lambda option: -option.saved)
+            # of two that come to the same, the one that lets calls read more
+            options.sort(key=lambda option: (-round(option.saved, 9), fixes.FIXES[option.fix].saves_writes))
             self._options[family, step] = tuple(options)
             if not options or options[0].saved <= self._floor[family] or step == _MOST_STEPS:
                 self._open[family] = False
@@ -119,7 +120,7 @@ class _Search:
     def plan(self) -> Plan:
         return Plan(tuple(self._chosen), self._options, tuple(self._outcomes), tuple(self._changes), self._alone)
 
-    def _trial(self, name: str) -> _Trial | None:
+    def _trial(self, name: str) -> Trial | None:
         """One more fix on the families that it may help; None where there are none."""
         free = [not fixes.excludes(name, chosen) for chosen in self._chosen]
         tried = self._wanted[name] & self._open & np.array(free, dtype=np.bool_)
@@ -135,7 +136,7 @@ class _Search:
         part = {other: mask[bound] for other, mask in masks.items()}
         fixed = replay(fixes.apply(part, self._traffic.only(bound), self._families.only(bound)))
         outcome = self._outcomes[-1].with_calls(bound, fixed)
-        return _Trial(tried, outcome, self._bill.change(outcome))
+        return Trial(tried, outcome, self._bill.change(outcome))
 
     def _members(self, chosen: Bools) -> Bools:
         """Calls of the chosen families."""

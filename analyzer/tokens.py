@@ -1,4 +1,4 @@
-"""Tokens from bytes: rates per family and level, fitted to the counts that the provider reported.
+"""Tokens from bytes: rates per family and matter, fitted to the counts that the provider reported.
 
 Only totals are billed, so only totals are known, and of an explicit cache the part up to the last breakpoint. A rate is
 an estimate: bytes per token differ between prose, JSON and languages, which is why each family gets rates of its own,
@@ -10,7 +10,15 @@ import numpy as np
 from prefixscope.analyzer import ragged
 from prefixscope.analyzer.families import Families
 from prefixscope.analyzer.ragged import Bools, Floats, Ints
-from prefixscope.analyzer.traffic import Traffic, frame_tokens, model_name, numbered, with_tokens
+from prefixscope.analyzer.traffic import (
+    MATTERS,
+    Traffic,
+    frame_tokens,
+    matter_of_rows,
+    model_name,
+    numbered,
+    with_tokens,
+)
 
 TYPICAL = 0.25  # tokens a byte of English; used only where nothing was reported
 _LOW, _HIGH = 0.02, 2.0  # a rate outside is a fit gone wrong
@@ -42,10 +50,10 @@ def calibrated(traffic: Traffic, families: Families) -> Traffic:
 
 
 def _equations(traffic: Traffic, rows: Bools, total: Floats) -> tuple[Floats, Floats]:
-    """Weights of the chosen rows of each call by level, (calls, 3), and the tokens that they make without frames."""
+    """Weights of the chosen rows of each call by matter, (calls, 5), and the tokens that they make without frames."""
     weight = np.where(rows, traffic.contents.atom_weight[traffic.rows.atom], 0.0)
-    level, offsets = traffic.rows.level, traffic.rows.offsets
-    sizes = [ragged.group_sums(np.where(level == number, weight, 0.0), offsets) for number in range(3)]
+    matter, offsets = matter_of_rows(traffic), traffic.rows.offsets
+    sizes = [ragged.group_sums(np.where(matter == number, weight, 0.0), offsets) for number in range(MATTERS)]
     frames = ragged.group_sums(np.where(rows, frame_tokens(traffic), 0.0), offsets)
     return np.stack(sizes, axis=1), np.maximum(total - frames, 0.0)
 
@@ -66,7 +74,7 @@ def _last_marker(traffic: Traffic) -> Ints:
 
 
 def _fit_groups(sizes: Floats, total: Floats, group: Ints, usable: Bools, prior: Floats) -> Floats:
-    """Rates (calls, 3): one fit for each group of usable calls, and ``prior`` for the rest."""
+    """Rates (calls, 5): one fit for each group of usable calls, and ``prior`` for the rest."""
     rates = prior.copy()
     order = np.argsort(group, kind="stable")
     edges = np.flatnonzero(np.diff(group[order])) + 1

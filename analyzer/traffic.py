@@ -1,6 +1,6 @@
 """Traffic: calls with their prompts and all that the replay needs to know of each."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
@@ -13,6 +13,7 @@ from prefixscope.analyzer import ragged
 from prefixscope.analyzer.atoms import Contents
 from prefixscope.analyzer.cards import Match, RuleCard, card_for
 from prefixscope.analyzer.prompts import (
+    MESSAGES,
     TOOLS,
     Prompts,
     Rows,
@@ -20,6 +21,7 @@ from prefixscope.analyzer.prompts import (
     last_segments,
     markable_segments,
     of_calls,
+    portion,
     prompts_of,
     rows_of,
     ttl_ms,
@@ -27,7 +29,19 @@ from prefixscope.analyzer.prompts import (
 from prefixscope.analyzer.ragged import Bools, Floats, Ids, Ints
 
 _FRAME_TOKENS = 4.0
+MATTERS = 5
 WRITE_BUCKETS = ("write_5m", "write_30m", "write_1h", "write_12h", "write_unknown")
+_PER_CALL = (
+    "card",
+    "scope",
+    "level_salt",
+    "at_ms",
+    "first_token_ms",
+    "ttl_ms",
+    "tokens_per_byte",
+    "scale",
+    "warm_tokens",
+)
 INPUT_BUCKETS = ("uncached", "read", *WRITE_BUCKETS)
 
 
@@ -46,7 +60,7 @@ class Traffic:
     ttl_ms: Ints  # how long an unused entry lives by itself: as the request asked, or the card's default
     prompts: Prompts
     rows: Rows
-    tokens_per_byte: Floats  # (calls, 3): by level
+    tokens_per_byte: Floats  # (calls, 5): by ``matter_of_rows``
     segment_scale: Floats  # content -> what its estimated tokens are corrected by: ``anchors``
     scale: Floats  # (calls, 2): what the tokens of the last block, and of those before it, are corrected by
     warm_tokens: Floats  # tokens at each prompt's head that were cached although no call in the window had sent them
@@ -87,17 +101,25 @@ class Traffic:
         """The chosen calls, everything about them unchanged."""
         if chosen.all():
             return self
-        per_call = (
-            *("card", "scope", "level_salt", "at_ms", "first_token_ms", "ttl_ms"),
-            *("tokens_per_byte", "scale", "warm_tokens"),
-        )
         return replace(
             self,
             calls=self.calls.filter(pl.Series(chosen)),
             prompts=of_calls(self.prompts, chosen),
             rows=of_calls(self.rows, chosen),
-            **{name: getattr(self, name)[chosen] for name in per_call},
+            **{name: getattr(self, name)[chosen] for name in _PER_CALL},
         )
+
+    def portions(self) -> Iterator[tuple[slice, "Traffic"]]:
+        """The same calls a few at a time, nothing copied, with the rows that are theirs: what is large is made so."""
+        for begin, end in ragged.slices(self.rows.offsets):
+            part = replace(
+                self,
+                calls=self.calls[begin:end],
+                prompts=portion(self.prompts, begin, end),
+                rows=portion(self.rows, begin, end),
+                **{name: getattr(self, name)[begin:end] for name in _PER_CALL},
+            )
+            yield slice(self.rows.offsets[begin], self.rows.offsets[end]), part
 
     def with_prompts(self, prompts: Prompts) -> "Traffic":
         """The same calls with other segments; rows and their tokens are made anew."""
@@ -119,7 +141,6 @@ def load(
     at_ms = _milliseconds(calls)
     wait = calls.select(pl.coalesce("ttft_ms", "duration_ms", 0.0)).to_series().to_numpy()
     segments = prompts_of(prompts)
-    modes = np.array([_lookback_mode(c) for c in cards], dtype=np.int64)[card]
     traffic = Traffic(
         calls=calls.with_columns(
             pl.Series("card_note", notes, dtype=pl.String), stored_tokens=_stored_tokens(cards, card)
@@ -133,8 +154,8 @@ def load(
         first_token_ms=at_ms + np.maximum(wait, 0).round().astype(np.int64),
         ttl_ms=_automatic_ttls(calls, cards, card),
         prompts=segments,
-        rows=rows_of(segments, contents, modes),
-        tokens_per_byte=np.ones((len(at_ms), 3)),
+        rows=rows_of(portion(segments, 0, 0), contents, np.zeros(0, dtype=np.int64)),  # made once markers are there
+        tokens_per_byte=np.ones((len(at_ms), MATTERS)),
         segment_scale=np.ones(len(contents.level)),
         scale=np.ones((len(at_ms), 2)),
         warm_tokens=np.zeros(len(at_ms)),
@@ -166,10 +187,30 @@ def with_tokens(traffic: Traffic, tokens_per_byte: Floats) -> Traffic:
 
 def estimated_tokens(traffic: Traffic) -> Floats:
     """Tokens of each row by its bytes, the rate of its level and the correction of its segment."""
-    rows, prompts = traffic.rows, traffic.prompts
-    rate = traffic.tokens_per_byte[rows.call, rows.level]
-    segment = prompts.segment[prompts.offsets[:-1][rows.call] + rows.block]
+    rows = traffic.rows
+    segment = segment_of_rows(traffic)
+    rate = traffic.tokens_per_byte[rows.call, _matters(traffic.contents)[segment]]
     return (traffic.contents.atom_weight[rows.atom] * rate + frame_tokens(traffic)) * traffic.segment_scale[segment]
+
+
+def segment_of_rows(traffic: Traffic) -> Ints:
+    """The content number of the segment that each row is of; before any fix has moved rows."""
+    rows, prompts = traffic.rows, traffic.prompts
+    return prompts.segment[prompts.offsets[:-1][rows.call] + rows.block]
+
+
+def matter_of_rows(traffic: Traffic) -> Ints:
+    """What each row is made of: 0 tools, 1 system, 2 text of messages, 3 tool calls, 4 tool results.
+
+    JSON makes other tokens of its bytes than prose does.
+    """
+    return _matters(traffic.contents)[segment_of_rows(traffic)]
+
+
+def _matters(contents: Contents) -> Ints:
+    kinds = [(contents.kind == kind).to_numpy() for kind in ("tool_call", "tool_result")]
+    of_messages = np.select(kinds, [3, 4], MESSAGES)
+    return np.where(contents.level == MESSAGES, of_messages, contents.level)
 
 
 def _in_last_block(rows: Rows) -> Bools:
@@ -181,12 +222,15 @@ def _in_last_block(rows: Rows) -> Bools:
 
 def _counted(traffic: Traffic) -> Traffic:
     """The same prompts, their rows counted in tokens and told whether they were cached before the window began."""
-    rows = traffic.rows
-    scale = np.where(_in_last_block(rows), traffic.scale[rows.call, 0], traffic.scale[rows.call, 1])
-    tokens = estimated_tokens(traffic) * scale
-    ends = ragged.running_sums(tokens, rows.offsets)
-    warm = ends <= traffic.warm_tokens[rows.call] if traffic.warm_tokens.any() else np.zeros(len(ends), dtype=np.bool_)
-    return replace(traffic, rows=replace(rows, tokens=tokens, warm=warm))
+    tokens = np.empty(len(traffic.rows.atom))
+    warm = np.zeros(len(tokens), dtype=np.bool_)
+    for at, part in traffic.portions():
+        rows = part.rows
+        scale = np.where(_in_last_block(rows), part.scale[rows.call, 0], part.scale[rows.call, 1])
+        tokens[at] = estimated_tokens(part) * scale
+        if part.warm_tokens.any():
+            warm[at] = ragged.running_sums(tokens[at], rows.offsets) <= part.warm_tokens[rows.call]
+    return replace(traffic, rows=replace(traffic.rows, tokens=tokens, warm=warm))
 
 
 def _ends_in_text(traffic: Traffic) -> Bools:

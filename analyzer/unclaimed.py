@@ -1,6 +1,6 @@
 """What was missed and is not claimed: healthy causes, the provider's side, and fixes that would not pay."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,13 +42,11 @@ class Unclaimed:
 
 
 def find(base: Baseline, causes: Causes, plan: Plan, priced: pl.DataFrame) -> list[Unclaimed]:
-    """One for each cause, service, model and family with unclaimed calls, those with most at stake first."""
+    """One for each cause, service and model with unclaimed calls, those with most at stake first."""
     traffic, families = base.traffic, base.families
     dearer = (priced["rate_uncached"] - priced["rate_read"]).cast(pl.Float64).fill_null(0.0).to_numpy()
     chosen = (causes.cause != "") & ~causes.claimed
-    keys = traffic.calls.select("service", "provider", model=model_name()).with_columns(
-        cause=pl.Series(causes.cause), family=pl.Series(families.of_call)
-    )
+    keys = traffic.calls.select("service", "provider", model=model_name()).with_columns(cause=pl.Series(causes.cause))
     group = np.where(chosen, numbered(keys), -1)
     at_stake = np.bincount(group[chosen], weights=(causes.missed * dearer)[chosen])
     missed = np.bincount(group[chosen], weights=causes.missed[chosen])
@@ -58,14 +56,13 @@ def find(base: Baseline, causes: Causes, plan: Plan, priced: pl.DataFrame) -> li
     for number in present[order].tolist():
         hit = group == number
         row = keys.row(int(np.flatnonzero(hit)[0]), named=True)
-        family, cause = row["family"], row["cause"]
-        members = families.of_call == family if family >= 0 else hit
-        case = Case(base, family, members, hit, cause, fix="")
+        cause, concerned = row["cause"], np.unique(families.of_call[hit])
+        members = np.isin(families.of_call, concerned[concerned >= 0]) | hit
+        case = Case(base, int(concerned[-1]), members, hit, cause, fix="")
         headline, facts = HEALTHY.get(cause, of_any)(case)
-        name = f"{families.anchor[family]:016x}" if family >= 0 else ""
         found.append(
             Unclaimed(
-                id=finding_id("not claimed", cause, row["service"], row["provider"], row["model"], name),
+                id=finding_id("not claimed", cause, row["service"], row["provider"], row["model"]),
                 cause=cause,
                 verdict=verdict(cause, claimed=False),
                 service=row["service"],
@@ -77,7 +74,7 @@ def find(base: Baseline, causes: Causes, plan: Plan, priced: pl.DataFrame) -> li
                 usd_at_stake=float(at_stake[number]),
                 headline=headline,
                 evidence=facts,
-                tried=_tried(plan, family, cause),
+                tried=_tried(plan, concerned.tolist(), cause),
                 comparison=strips(base, hit),
                 examples=examples(traffic, hit),
             )
@@ -85,9 +82,13 @@ def find(base: Baseline, causes: Causes, plan: Plan, priced: pl.DataFrame) -> li
     return sorted(found, key=lambda item: (-item.usd_at_stake, -item.missed_tokens, item.id))
 
 
-def _tried(plan: Plan, family: int, cause: str) -> tuple[Option, ...]:
-    """Fixes of the cause that were tried on the family and not chosen."""
-    if family < 0:
-        return ()
-    last = plan.options.get((family, len(plan.chosen[family])), ())
-    return tuple(option for option in last if cause in FIXES[option.fix].causes)
+def _tried(plan: Plan, concerned: Sequence[int], cause: str) -> tuple[Option, ...]:
+    """Fixes of the cause that were tried on the families and not chosen, and what they would save in all."""
+    saved: dict[str, list[Option]] = {}
+    for family in concerned:
+        if family >= 0:
+            for option in plan.options.get((family, len(plan.chosen[family])), ()):
+                if cause in FIXES[option.fix].causes:
+                    saved.setdefault(option.fix, []).append(option)
+    found = [Option(f, sum(o.saved for o in options), sum(o.premium for o in options)) for f, options in saved.items()]
+    return tuple(sorted(found, key=lambda option: -option.saved))

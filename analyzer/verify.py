@@ -14,10 +14,10 @@ import polars as pl
 from prefixscope.analyzer import confounders
 from prefixscope.analyzer.confounders import Confounder
 from prefixscope.analyzer.counterfactual import Saved, saved, with_stratum
-from prefixscope.analyzer.times import iso, naive
+from prefixscope.analyzer.times import in_utc, iso, naive
 from prefixscope.analyzer.traffic import INPUT_BUCKETS
 
-BEFORE: Final = timedelta(days=28)  # calls before the fix that are still like those when it came
+BEFORE: Final = timedelta(days=28)  # calls before the fix that are still like those when it came, leaking or not
 MIN_CALLS: Final = 30
 MIN_DAYS: Final = 5  # with calls, on each side: below that no interval over days is worth its name
 BACK: Final = 0.5  # of the cause's former share of calls: the leak has returned
@@ -32,7 +32,7 @@ NOT_ENOUGH: Final = "not_enough_data"
 class Fix:
     """What is to be verified. Times are UTC."""
 
-    cause: str
+    causes: frozenset[str]  # what the fix removes: the finding's cause, and those that the same fix is for
     on: datetime
     begin: datetime | None = None  # calls before the fix count from here, at most ``BEFORE``: an earlier fix, a return
     end: datetime | None = None  # calls after it count up to here: a later fix of the same family
@@ -51,7 +51,7 @@ class Side:
     usd_per_call: float
     usd_per_million: float  # input tokens
     read_share: float  # of input tokens
-    cause_share: float  # of calls that have the fixed cause
+    cause_share: float  # of calls that have the fixed cause, or another that the same fix is for
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,23 +114,23 @@ def verify(calls: pl.DataFrame, fix: Fix) -> Verdict:
     after = usable.filter(pl.col("started_at") >= on)
     verdict = Verdict(NOT_ENOUGH, fix.on, left_out=calls.height - usable.height)
     counted = after.filter(pl.col("started_at") < naive(fix.end)) if fix.end else after
-    returned = returned_on(after, fix.cause, _share(before, fix.cause))
+    returned = returned_on(after, fix.causes, _share(before, fix.causes))
     if returned is not None:
         head = counted.filter(pl.col("started_at") < returned)
         found = _judged(before, head, fix, verdict)
         if found.status == "verified":
-            return replace(found, status="regressed", returned_on=returned)
+            return replace(found, status="regressed", returned_on=in_utc(returned))
     return _judged(before, counted, fix, verdict)
 
 
-def returned_on(after: pl.DataFrame, cause: str, former: float) -> datetime | None:
-    """The day from which on to the end the cause is above ``BACK`` of its former share by most; None = it is not back.
+def returned_on(after: pl.DataFrame, causes: frozenset[str], former: float) -> datetime | None:
+    """The day from which on to the end the causes are above ``BACK`` of their former share by most; None = not back.
 
     Most is meant in calls, so that neither a bad morning begins a return nor a quiet one ends it.
     """
     days = (
         after.group_by(day=pl.col("started_at").dt.truncate("1d"))
-        .agg(calls=pl.len(), hits=(pl.col("cause") == cause).sum())
+        .agg(calls=pl.len(), hits=pl.col("cause").is_in(causes).sum())
         .sort("day", descending=True)
         .with_columns(pl.col("calls", "hits").cum_sum())
         .with_columns(excess=pl.col("hits") - BACK * former * pl.col("calls"))
@@ -153,7 +153,7 @@ def missing(before: pl.DataFrame, after: pl.DataFrame) -> tuple[str, ...]:
 
 
 def _judged(before: pl.DataFrame, after: pl.DataFrame, fix: Fix, verdict: Verdict) -> Verdict:
-    sides = [_side(frame, fix.cause) for frame in (before, after)]
+    sides = [_side(frame, fix.causes) for frame in (before, after)]
     verdict = replace(verdict, before=sides[0], after=sides[1], missing=missing(before, after))
     if verdict.missing:
         return verdict
@@ -165,11 +165,11 @@ def _judged(before: pl.DataFrame, after: pl.DataFrame, fix: Fix, verdict: Verdic
         saved=found,
         provider_usd=without_cache - found.expected,
         weeks=max(_ends(after)[1] - naive(fix.on), timedelta(days=1)) / timedelta(days=7),
-        confounders=confounders.told(before, after, fix.cause),
+        confounders=confounders.told(before, after, fix.causes),
     )
 
 
-def _side(frame: pl.DataFrame, cause: str) -> Side | None:
+def _side(frame: pl.DataFrame, causes: frozenset[str]) -> Side | None:
     if frame.is_empty():
         return None
     tokens = int(frame.select(pl.sum_horizontal(INPUT_BUCKETS).sum()).item())
@@ -185,7 +185,7 @@ def _side(frame: pl.DataFrame, cause: str) -> Side | None:
         usd_per_call=round(usd / frame.height, 12),
         usd_per_million=round(usd / tokens * 1e6, 10) if tokens else 0.0,
         read_share=round(int(frame["read"].sum()) / tokens, 6) if tokens else 0.0,
-        cause_share=round(_share(frame, cause), 6),
+        cause_share=round(_share(frame, causes), 6),
     )
 
 
@@ -197,9 +197,9 @@ def _ends(frame: pl.DataFrame) -> tuple[datetime, datetime]:
     return first, last
 
 
-def _share(frame: pl.DataFrame, cause: str) -> float:
-    """Share of calls with the cause; 0 without calls."""
-    return float((frame["cause"] == cause).sum() / max(frame.height, 1))
+def _share(frame: pl.DataFrame, causes: frozenset[str]) -> float:
+    """Share of calls with one of the causes; 0 without calls."""
+    return int(frame["cause"].is_in(causes).sum()) / max(frame.height, 1)
 
 
 def _rounded(ends: Mapping[str, float]) -> dict[str, float]:

@@ -15,15 +15,18 @@ import json
 import struct
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, get_args
 
 from prefixscope.otel_plugin import volatile
+from prefixscope.otel_plugin.fingerprint import Memo
 from prefixscope.otel_plugin.record import Fingerprint, Kind, Level, Piece, SegmentPrint
 
 LIMIT = 16_384  # characters
 _MAX_PIECES = 64  # of one segment, in an exported print
 _MASK = (1 << 64) - 1
+_PIECE_BYTES = 100  # what one weighs in memory, about
 _PIECE = struct.Struct(">QIB")  # id, size, twice the place of its volatile kind in ("", *vk), one more if it continues
 _LEVELS, _KINDS = get_args(Level), get_args(Kind)
 _MAX_SIZE = (1 << 31) - 1  # bytes of a segment
@@ -39,8 +42,8 @@ _TEXTS = {
 
 def pack(print_: Fingerprint, limit: int = LIMIT) -> str:
     """``print_`` as text of at most ``limit`` characters, or without any piece lists where even that is more."""
-    kinds = tuple(dict.fromkeys(p.volatile for s in print_.segments for p in s.pieces if p.volatile))
-    pieces = [_pieces(_sampled(segment), kinds) for segment in print_.segments]
+    kinds = tuple(dict.fromkeys(kind for segment in print_.segments for kind in _volatile(segment.pieces)))
+    pieces = [_packed(segment.pieces, kinds) for segment in print_.segments]
     text = _dump(print_, pieces, kinds)
     excess = len(text) - limit
     if excess <= 0:
@@ -94,6 +97,41 @@ def _dump(print_: Fingerprint, pieces: Sequence[str], kinds: Sequence[str]) -> s
     raw |= {"ck": print_.cache_key, "cc": print_.cached_content}
     always = ("v", "k", "h", "of", "n", "i")
     return json.dumps({n: value for n, value in raw.items() if value or n in always}, separators=(",", ":"))
+
+
+@dataclass(slots=True)
+class _Same:
+    """A key that stands for one object, not for its equals: comparing thousands of pieces would take too long."""
+
+    pieces: Sequence[Piece]
+
+    def __hash__(self) -> int:
+        return id(self.pieces)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.pieces is self.pieces
+
+
+_MEMORY = 16 << 20  # bytes of pieces that are remembered, about: a call repeats most segments of the call before
+_KINDS_IN: Memo[_Same, tuple[str, ...]] = Memo(_MEMORY)
+_TEXTS_OF: Memo[tuple[_Same, tuple[str, ...]], str] = Memo(_MEMORY)
+
+
+def _volatile(pieces: Sequence[Piece]) -> tuple[str, ...]:
+    """The kinds of the volatile pieces, in the order of their first."""
+    key = _Same(pieces)
+    known = _KINDS_IN.get(key)
+    if known is None:
+        found = tuple(dict.fromkeys(piece.volatile for piece in pieces if piece.volatile))
+        return _KINDS_IN.put(key, found, _PIECE_BYTES * len(pieces))
+    return known
+
+
+def _packed(pieces: Sequence[Piece], kinds: tuple[str, ...]) -> str:
+    """Few enough of the pieces, as text; "" for one static piece, or none."""
+    key = _Same(pieces), kinds
+    known = _TEXTS_OF.get(key)
+    return _TEXTS_OF.put(key, _pieces(_sampled(pieces), kinds), _PIECE_BYTES * len(pieces)) if known is None else known
 
 
 def _header(segment: SegmentPrint) -> tuple[str, str, str]:
@@ -183,11 +221,11 @@ def _texts(raw: Any) -> dict[str, Any]:
     return found | {"settings": settings}
 
 
-def _sampled(segment: SegmentPrint) -> Sequence[Piece]:
-    """Few enough of the segment's pieces."""
-    if len(segment.pieces) <= _MAX_PIECES:
-        return segment.pieces
-    return tuple(_merge(segment.pieces, 1 << ((len(segment.pieces) - 1) // _MAX_PIECES).bit_length()))
+def _sampled(pieces: Sequence[Piece]) -> Sequence[Piece]:
+    """Few enough of a segment's pieces."""
+    if len(pieces) <= _MAX_PIECES:
+        return pieces
+    return tuple(_merge(pieces, 1 << ((len(pieces) - 1) // _MAX_PIECES).bit_length()))
 
 
 def _merge(pieces: Iterable[Piece], keep_one_in: int) -> Iterable[Piece]:

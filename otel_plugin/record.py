@@ -10,7 +10,12 @@ from typing import Literal, NamedTuple
 Level = Literal["tools", "system", "messages"]
 """Where a segment stands in the provider's render order; a cached prefix is invalidated level by level."""
 
-Kind = Literal["tool", "text", "image", "file", "tool_call", "tool_result", "thinking", "opaque"]
+Kind = Literal[
+    "tool", "text", "image", "file", "tool_call", "tool_result", "thinking", "opaque", "summary", "unrecorded"
+]
+"""``opaque``: of a type that nobody knows. ``summary``: text that stands for the turns which a compaction removed.
+``unrecorded``: a place where the prompt had text that the source does not hold: its size is 0 and means nothing, its id
+only says which places are taken for the same text. Positions behind such a segment are not known."""
 
 UsageState = Literal["reported", "partial", "missing"]
 """``reported``: input total and cache counts are the provider's final word. ``partial``: some are (an aborted stream,
@@ -133,7 +138,7 @@ class CallRecord:
     started_ns: int  # UTC, Unix epoch, nanoseconds: when the request was sent
     service: str = ""
     provider: str = ""  # genai-prices' id: openai, anthropic, google, aws, azure, deepseek, x-ai…; "" = unknown
-    api: str = ""
+    api: str = ""  # one of segments.APIS; or "block_hashes": sizes in its fingerprint are tokens, for want of bytes
     model: str = ""  # as requested
     usage: Usage = field(default_factory=Usage)
     fingerprint: Fingerprint | None = None
@@ -150,3 +155,12 @@ class CallRecord:
     request_id: str = ""  # provider's request id from the response headers
     instrumentation: str = ""  # who observed it: an OTel scope name, "request_log", "prefixscope"
     aborted: bool = False  # the body did not end by itself
+    retries: int = 0  # how many times the SDK had sent this request before
+    prompt_name: str = ""  # what the caller names the prompt
+
+    @property
+    def ms_per_output_token(self) -> float | None:
+        """Mean time between two output tokens, from the first byte of the body to its end; None if it is not known."""
+        if self.duration_ms is None or self.ttft_ms is None or self.usage.output < 2:
+            return None
+        return (self.duration_ms - self.ttft_ms) / (self.usage.output - 1)

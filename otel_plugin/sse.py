@@ -13,8 +13,29 @@ _BOM = b"\xef\xbb\xbf"
 def decode(data: bytes | str, *, wanted: re.Pattern[bytes] | None = None) -> Iterator[dict[str, Any]]:
     """The JSON objects of a whole event stream; ``wanted`` as in ``Decoder``."""
     decoder = Decoder(wanted)
-    yield from decoder.feed(data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data)
+    raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
+    yield from decoder.feed(_sifted(raw, wanted) if wanted else raw)
     yield from decoder.close()
+
+
+def _sifted(data: bytes, wanted: re.Pattern[bytes]) -> bytes:
+    """The first event and those in which ``wanted`` matches: one search over all of them, as most do not count."""
+    if b"\r" in data:
+        return data
+    end = _end_of_event(data, data.find(b"data:"))
+    kept = [data[:end]]
+    for match in wanted.finditer(data, end):
+        if match.start() >= end:
+            start = data.rfind(b"\n\n", end, match.start())
+            start, end = (start if start >= 0 else end), _end_of_event(data, match.end())
+            kept.append(data[start:end])
+    return b"".join(kept)
+
+
+def _end_of_event(data: bytes, position: int) -> int:
+    """Behind the blank line that ends the event at ``position``."""
+    found = data.find(b"\n\n", max(position, 0))
+    return len(data) if found < 0 else found + 2
 
 
 @dataclass(slots=True)

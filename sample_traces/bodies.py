@@ -3,27 +3,40 @@
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 from uuid import UUID
 
-from services import Service
+from services import Model, Service
 from simulator import Outcome
 from traffic import TTL_MS, Block, Call, output_tokens
 
 Json = dict[str, Any]
 
 
+class Asking(Protocol):
+    """Whoever calls a model."""
+
+    @property
+    def model(self) -> Model: ...
+
+
 def log_line(call: Call, service: Service, outcome: Outcome) -> Json:
     """One call as an application or gateway logs it. The usage is the simulator's."""
-    request, response = _APIS[service.model.provider]
+    request, response = APIS[service.model.provider]
+    provider = service.model.provider if service.provider_in_log else ""
+    return entry(call, request(call, service), response(call, service, outcome), provider)
+
+
+def entry(call: Call, request: Json, response: Json, provider: str) -> Json:
+    """The line of a call with these bodies; it names the provider where ``provider`` is not empty."""
     when = datetime.fromtimestamp(call.at_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     return {
         "timestamp": when,
         "service": call.service,
         "session_id": call.session,
-        **({"provider": service.model.provider} if service.provider_in_log else {}),
-        "request": request(call, service),
-        "response": response(call, service, outcome),
+        **({"provider": provider} if provider else {}),
+        "request": request,
+        "response": response,
         "status": 200,
         "ttft_ms": call.ttft_ms,
         "duration_ms": call.duration_ms,
@@ -45,7 +58,7 @@ def tool_call_id(block: Block, provider: str) -> str:
 # --- OpenAI chat completions, and DeepSeek, which copies them ---------------------------------------------------------
 
 
-def _openai_request(call: Call, service: Service) -> Json:
+def _openai_request(call: Call, service: Asking) -> Json:
     body: Json = {
         "model": service.model.name,
         "messages": [_openai_message(block) for block in call.blocks if block.kind != "tool"],
@@ -72,7 +85,7 @@ def _openai_tool_call(block: Block) -> Json:
     return {"id": tool_call_id(block, "openai"), "type": "function", "function": function}
 
 
-def _openai_response(call: Call, service: Service, outcome: Outcome) -> Json:
+def _openai_response(call: Call, service: Asking, outcome: Outcome) -> Json:
     reason = "tool_calls" if call.answer.kind == "tool_call" else "stop"
     body: Json = {
         "id": response_id(call, service.model.provider),
@@ -101,7 +114,7 @@ def _openai_usage(outcome: Outcome, output: int) -> Json:
 # --- Anthropic messages -----------------------------------------------------------------------------------------------
 
 
-def _anthropic_request(call: Call, service: Service) -> Json:
+def _anthropic_request(call: Call, service: Asking) -> Json:
     tools = [json.loads(block.text) for block in call.blocks if block.kind == "tool"]
     body: Json = {"model": service.model.name, "max_tokens": 1024}
     if tools:
@@ -127,7 +140,7 @@ def _anthropic_content(block: Block) -> Json:
     return content | ({"cache_control": control} if block.ttl else {})
 
 
-def _anthropic_response(call: Call, service: Service, outcome: Outcome) -> Json:
+def _anthropic_response(call: Call, service: Asking, outcome: Outcome) -> Json:
     writes = {f"ephemeral_{ttl}_input_tokens": outcome.writes.get(ms, 0) for ttl, ms in TTL_MS.items()}
     return {
         "id": response_id(call, "anthropic"),
@@ -151,7 +164,7 @@ def _anthropic_response(call: Call, service: Service, outcome: Outcome) -> Json:
 # --- Gemini generateContent: the model stands in the URL, not in the body ---------------------------------------------
 
 
-def _google_request(call: Call, _: Service) -> Json:
+def _google_request(call: Call, _: Asking) -> Json:
     system = [{"text": block.text} for block in call.blocks if block.kind == "system"]
     contents = [_google_content(block) for block in call.blocks if block.role]
     return {"systemInstruction": {"parts": system}, "contents": contents, "generationConfig": {"temperature": 0.2}}
@@ -161,7 +174,7 @@ def _google_content(block: Block) -> Json:
     return {"role": "model" if block.role == "assistant" else "user", "parts": [{"text": block.text}]}
 
 
-def _google_response(call: Call, service: Service, outcome: Outcome) -> Json:
+def _google_response(call: Call, service: Asking, outcome: Outcome) -> Json:
     prompt, output = outcome.read + outcome.uncached, output_tokens(call, "google")
     usage: Json = {"promptTokenCount": prompt, "candidatesTokenCount": output, "totalTokenCount": prompt + output}
     if outcome.read:  # the API leaves zeros out
@@ -176,7 +189,7 @@ def _google_response(call: Call, service: Service, outcome: Outcome) -> Json:
     }
 
 
-_APIS: dict[str, tuple[Callable[[Call, Service], Json], Callable[[Call, Service, Outcome], Json]]] = {
+APIS: dict[str, tuple[Callable[[Call, Asking], Json], Callable[[Call, Asking, Outcome], Json]]] = {
     "openai": (_openai_request, _openai_response),
     "deepseek": (_openai_request, _openai_response),
     "anthropic": (_anthropic_request, _anthropic_response),

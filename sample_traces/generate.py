@@ -80,13 +80,13 @@ def write(folder: Path, seed: int = SEED, scale: float = 1.0) -> None:
     """Writes the three files into ``folder``, which is made if it is not there."""
     made = traffic(seed, scale)
     folder.mkdir(parents=True, exist_ok=True)
-    _write_lines(folder / "request_log.jsonl.gz", request_log(made))
-    _write_lines(folder / "otlp.jsonl.gz", otlp(made))
+    write_lines(folder / "request_log.jsonl.gz", request_log(made))
+    write_lines(folder / "otlp.jsonl.gz", otlp(made))
     text = json.dumps(answer(made, seed, scale), indent=2, ensure_ascii=False)
     (folder / "answers.json").write_text(text + "\n", encoding="utf-8")
 
 
-def _write_lines(path: Path, lines: Iterable[str]) -> None:
+def write_lines(path: Path, lines: Iterable[str]) -> None:
     """Gzip without name and time of day, so that equal lines make equal files."""
     with path.open("wb") as raw, gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as file:
         file.writelines(f"{line}\n".encode() for line in lines)

@@ -18,8 +18,10 @@ TELL: Mapping[str, Callable[[Case], Told]] = {
     "mark_static": keys.of_markers,
     "mark_last": keys.of_markers,
     "mark_both": keys.of_markers,
+    "mark_trail": keys.of_markers,
     "extend_ttl": keys.of_ttl,
     "warm_up": keys.of_bursts,
+    "keep_static_marker": keys.of_writes,
     "drop_markers": keys.of_writes,
     "shorten_ttl": keys.of_writes,
 }

@@ -69,6 +69,7 @@ def of_markers(case: Case) -> Told:
         "mark_static": "behind the static part of the prompt (system prompt and tools)",
         "mark_last": "behind the last message (top-level cache_control does that)",
         "mark_both": "behind the static part of the prompt, and another behind the last message",
+        "mark_trail": "behind the static part and behind the last message, and two more on the way, 20 blocks apart",
     }
     if case.cause == "no_marker":
         headline = f"{case.size} repeat a prompt of this family, and none of them sets a cache breakpoint"
@@ -89,6 +90,7 @@ def of_writes(case: Case) -> Told:
     share = f"{read / written:.2f}" if written else "0"
     headline = f"{written:,} tokens were written to the cache at a premium, and {share} times as many were read"
     texts = {
+        "keep_static_marker": "Keep the breakpoint behind the static part alone: nobody reads what stands behind it.",
         "drop_markers": "Set no cache breakpoint on these prompts: nobody comes back to them in time.",
         "shorten_ttl": "Write with the shorter lifetime, which costs less: nobody comes back in the time beyond it.",
     }
@@ -101,7 +103,7 @@ def of_ttl(case: Case) -> Told:
     hit = np.flatnonzero(case.hit)
     pauses = _pauses_ms(traffic, case.members)[hit] / 60_000
     marked = traffic.rows.marker_ms[case.hit[traffic.rows.call]]
-    now_ms = int((marked[marked > 0] if marked.any() else traffic.ttl_ms[hit]).min(initial=2**40))
+    now_ms = int((marked[marked > 0] if marked.any() else traffic.ttl_ms[hit]).min())
     longest_ms = int(lifetimes.longest_ttl_ms(traffic)[hit].max(initial=0))
     facts = {
         "ttl_seconds": now_ms // 1000,

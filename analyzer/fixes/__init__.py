@@ -65,6 +65,7 @@ _FIXES = (
     Fix("mark_static", ("no_marker", "marker_misplaced"), breakpoints.mark_static, "code", "none known"),
     Fix("mark_last", ("no_marker", "marker_misplaced"), breakpoints.mark_last, "setting", "none known"),
     Fix("mark_both", ("no_marker", "marker_misplaced"), breakpoints.mark_both, "code", "none known"),
+    Fix("mark_trail", ("no_marker", "marker_misplaced", "forked"), breakpoints.mark_trail, "code", "none known"),
     Fix(
         "extend_ttl",
         ("ttl_lapse", "ttl_class_switched"),
@@ -78,6 +79,14 @@ _FIXES = (
         lifetimes.warm_up,
         "code",
         "the calls of a burst wait for the first token of the first one",
+    ),
+    Fix(
+        "keep_static_marker",
+        ("write_churn",),
+        breakpoints.mark_static,
+        "setting",
+        "conversations that do go on are not read beyond the static part",
+        saves_writes=True,
     ),
     Fix(
         "drop_markers",

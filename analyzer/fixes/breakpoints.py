@@ -28,6 +28,25 @@ def mark_both(traffic: Traffic, families: Families, where: Bools) -> Traffic:
     return _marked(traffic, families, where, static=True, last=True)
 
 
+def mark_trail(traffic: Traffic, families: Families, where: Bools) -> Traffic:
+    """Breakpoints behind the static part and the last message, and two on the way as far apart as the lookback sees.
+
+    An agent that adds more blocks in a turn than a breakpoint looks back finds the end of its last turn by them.
+    """
+    marked = _marked(traffic, families, where, static=True, last=True)
+    rows, lifetime = marked.rows, _lifetimes(traffic)
+    marker_ms = rows.marker_ms.copy()
+    last = rows.position[np.maximum(rows.offsets[1:] - 1, 0)] if len(rows.position) else rows.position
+    behind = np.repeat(last, np.diff(rows.offsets)) - rows.position  # positions between each row and the last one
+    lookback = traffic.per_card("lookback")[rows.call]
+    ends = block_ends(rows) & where[rows.call]
+    ends[:-1] &= (rows.position[1:] != rows.position[:-1]) | (rows.call[1:] != rows.call[:-1])
+    for step in (1, 2):
+        at = ends & (lookback > 0) & (behind == step * lookback)
+        marker_ms[at] = lifetime[rows.call[at]]
+    return replace(marked, rows=replace(rows, marker_ms=marker_ms))
+
+
 def drop_markers(traffic: Traffic, _: Families, where: Bools) -> Traffic:
     """No breakpoint, so that nothing is written, nor paid for."""
     rows = traffic.rows
@@ -35,9 +54,10 @@ def drop_markers(traffic: Traffic, _: Families, where: Bools) -> Traffic:
 
 
 def markable_calls(traffic: Traffic) -> Bools:
-    """Calls whose breakpoints the request decides."""
+    """Calls whose breakpoints the request decides, and the trace shows."""
     implicit = traffic.per_card("implicit_marker").astype(np.bool_)
-    return (traffic.per_card("cache") == "explicit") & ~implicit & traffic.known
+    shown = ~traffic.calls["marker_inferred"].to_numpy()
+    return (traffic.per_card("cache") == "explicit") & ~implicit & shown & traffic.known
 
 
 def marked_calls(traffic: Traffic) -> Bools:

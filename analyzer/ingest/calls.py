@@ -10,7 +10,7 @@ from prefixscope.analyzer.ingest import buckets, content, dialects
 from prefixscope.analyzer.ingest.loose import count, moment, number, text, url
 from prefixscope.analyzer.ingest.results import Observed, Place, Rejected
 from prefixscope.analyzer.ingest.span import Span
-from prefixscope.otel_plugin import attributes as ours
+from prefixscope.otel_plugin import call_attributes as ours
 from prefixscope.otel_plugin import providers, segments
 from prefixscope.otel_plugin.fingerprint import Fingerprinter
 from prefixscope.otel_plugin.record import CallRecord, Fingerprint, Usage
@@ -40,7 +40,7 @@ def _own(span: Span, place: Place) -> Observed | Rejected:
         own = ours.decode(span.attributes, orjson.loads)
     except (ValueError, TypeError) as error:
         return place.rejected(f"a damaged prefixscope span: {error}")
-    record = CallRecord(**_of_span(span, span.start_ns), **own)
+    record = CallRecord(**(_of_span(span, span.start_ns) | own))
     return (
         place.observed(record) if _is_sound(record) else place.rejected("a damaged prefixscope span: a count is none")
     )
@@ -50,7 +50,7 @@ def _is_sound(record: CallRecord) -> bool:
     """Whether every number is one: attributes come from outside."""
     counts = [getattr(record.usage, f.name) for f in fields(Usage) if isinstance(f.default, int)]
     optional = (record.usage.missed_tokens, record.ttft_ms, record.status)
-    return all(count(n) == n for n in counts) and all(n is None or number(n) == n for n in optional)
+    return all(count(n) == n for n in (*counts, record.retries)) and all(n is None or number(n) == n for n in optional)
 
 
 def _foreign(

@@ -83,8 +83,16 @@ _SHAPES: tuple[tuple[Callable[[Document], bool], Callable[[Document, bytes], Ite
 )
 
 
+_LACKING = (  # what agents keep that says too little of their calls
+    (frozenset({"role", "message"}), "a message that has neither a time nor token counts, as Cursor keeps them"),
+    (frozenset({"step_index", "source"}), "a step that has no token counts, as Antigravity keeps them"),
+)
+
+
 def _looks(document: Any) -> str:
     if not isinstance(document, dict):
         return f"a {type(document).__name__} instead of an object"
+    if lacking := next((what for keys, what in _LACKING if keys <= document.keys()), ""):
+        return lacking
     keys = ", ".join(str(key)[:40] for key in list(document)[:6])
     return f"an object with the keys {keys}" if keys else "an empty object"

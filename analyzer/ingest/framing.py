@@ -161,7 +161,8 @@ def _unknown(head: bytes) -> str:
     if head[8:12] == b"DUCK":
         foreign = "a DuckDB database: give it as the store, not as input"
     seen = foreign or f"begins with {head[:24]!r}"
-    return f"unknown format: {seen}. Expected OTLP (JSON or protobuf) or a request log (a JSON object a line)"
+    expected = "OTLP (JSON or protobuf), a request log (a JSON object a line) or the transcript of an agent"
+    return f"unknown format: {seen}. Expected {expected}"
 
 
 def _empty(source: Source) -> Iterator[Frame]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from prefixscope.analyzer.ingest.loose import count, hex_id, items, mapping, moment, text
 from prefixscope.analyzer.ingest.span import Span
-from prefixscope.otel_plugin.attributes import FINGERPRINT
+from prefixscope.otel_plugin.call_attributes import FINGERPRINT
 
 CALL_EVENT = "gen_ai.client.inference.operation.details"
 """The log event in which GenAI instrumentations describe a whole call; its attributes are those of the span."""

@@ -8,12 +8,13 @@ from prefixscope.analyzer.ingest import documents, otlp_proto, unpack
 from prefixscope.analyzer.ingest.files import expand
 from prefixscope.analyzer.ingest.framing import Frame, UnknownFormatError, frames
 from prefixscope.analyzer.ingest.loose import NotJsonError, loads
-from prefixscope.analyzer.ingest.results import Observed, Place, Rejected
+from prefixscope.analyzer.ingest.results import Observed, Pending, Place, Rejected
+from prefixscope.analyzer.ingest.transcripts import Transcripts
 from prefixscope.otel_plugin.fingerprint import Fingerprinter
 
 MAX_REJECTED = 1000  # of one file are told one by one; the rest are counted
 BUG = "prefixscope failed on this document"
-EXPECTED = "Expected OTLP (JSON or protobuf) or a request log (a JSON object a line)"
+EXPECTED = "Expected OTLP (JSON or protobuf), a request log (a JSON object a line) or the transcript of an agent"
 
 
 def read(
@@ -21,7 +22,7 @@ def read(
 ) -> Iterator[Observed | Rejected]:
     """Every call in the files that ``paths`` name, and everything that had to be rejected, in file order.
 
-    Streams: memory is bounded by the largest document, not by the files.
+    Streams: memory is bounded by the largest document, not by the files; of transcripts by their prints in one project.
 
     Args:
         paths: files, folders and patterns.
@@ -31,17 +32,24 @@ def read(
     Raises:
         InputError: a path does not exist.
     """
+    transcripts = Transcripts(printer)
+    name = ""
     for path in expand(paths):
-        yield from _bounded(str(path), _file(path, printer, on_bytes))
+        yield from _bounded(name, _told(transcripts.opened()))
+        name = str(path)
+        yield from _bounded(name, _file(path, printer, on_bytes, transcripts))
+    yield from _bounded(name, _told(transcripts.closed()))
 
 
-def _file(path: Path, printer: Fingerprinter, on_bytes: Callable[[int], None]) -> Iterator[Observed | Rejected]:
+def _file(
+    path: Path, printer: Fingerprinter, on_bytes: Callable[[int], None], transcripts: Transcripts
+) -> Iterator[Observed | Rejected]:
     name, line = str(path), None
     strangers = Strangers(name)
     try:
         for frame in frames(unpack.chunks(path, on_bytes)):
             line = frame.line
-            yield from _frame(frame, printer, Place(name, line), strangers)
+            yield from _frame(frame, printer, Place(name, line), strangers, transcripts)
     except UnknownFormatError as error:
         yield Rejected(name, None, str(error))
     except unpack.BrokenError as error:
@@ -71,7 +79,9 @@ class Strangers:
             yield Rejected(self._file, self._line, f"unknown format: {self._first}{more}. {EXPECTED}")
 
 
-def _frame(frame: Frame, printer: Fingerprinter, place: Place, strangers: Strangers) -> Iterator[Observed | Rejected]:
+def _frame(
+    frame: Frame, printer: Fingerprinter, place: Place, strangers: Strangers, transcripts: Transcripts
+) -> Iterator[Observed | Rejected]:
     if frame.flaw:
         yield place.rejected(frame.flaw)
         return
@@ -81,14 +91,27 @@ def _frame(frame: Frame, printer: Fingerprinter, place: Place, strangers: Strang
         if frame.data[0] == otlp_proto.FIRST_BYTE:
             yield from documents.of_spans(otlp_proto.spans(frame.data), printer, place)
         else:
-            met = partial(strangers.met, place.line)
-            yield from documents.read(loads(frame.data), frame.data, printer, place, met)
+            document, met = loads(frame.data), partial(strangers.met, place.line)
+            calls = transcripts.read(document, place)
+            yield from documents.read(document, frame.data, printer, place, met) if calls is None else calls
     except (NotJsonError, otlp_proto.NotOtlpError) as error:
         yield place.rejected(str(error))
     except RecursionError:
         yield place.rejected("nested too deeply to be a call")
     except Exception as error:  # noqa: BLE001 - a bug of ours must not end an audit of a million other calls
-        yield place.rejected(f"{BUG} ({type(error).__name__}: {error}): please report it")
+        yield _bug(place, error)
+
+
+def _told(pending: Iterable[Pending]) -> Iterator[Observed | Rejected]:
+    for place, tell in pending:
+        try:
+            yield tell()
+        except Exception as error:  # noqa: BLE001 - as above
+            yield _bug(place, error)
+
+
+def _bug(place: Place, error: Exception) -> Rejected:
+    return place.rejected(f"{BUG} ({type(error).__name__}: {error}): please report it")
 
 
 def _bounded(file: str, found: Iterable[Observed | Rejected]) -> Iterator[Observed | Rejected]:

@@ -1,5 +1,6 @@
 """What ingest hands on: calls that were observed, and what had to be rejected and why."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -23,6 +24,13 @@ class Rejected:
     file: str
     line: int | None  # None: the file as a whole
     reason: str
+
+
+class Pending(NamedTuple):
+    """A call that was read and is told later, since what was read afterwards belongs to it."""
+
+    place: "Place"
+    tell: "Callable[[], Observed | Rejected]"
 
 
 class Place(NamedTuple):

@@ -36,8 +36,8 @@ def lines(told: Told, verdict: Verdict) -> Iterator[str]:
     """The verdict, the money, the calls before and after, and what else changed. All lines are printable."""
     finding = clean(told.finding)
     yield f"{told.id}  {finding['cause']}  {finding['service']}  {finding['model']}"
-    since = f"since {iso(verdict.returned_on)}" if verdict.returned_on else f"fixed {iso(verdict.fixed_on)}"
-    yield f"   {_SAYS[verdict.status]} ({since})"
+    back = f", back since {iso(verdict.returned_on)}" if verdict.returned_on else ""
+    yield f"   {_SAYS[verdict.status]} (live since {iso(verdict.fixed_on)}{back})"
     yield from (f"   needs {need}" for need in clean(verdict.missing))
     if verdict.missing:
         yield "   what counts are the calls of the last audit: let it see all, without --service, --since or --until"
@@ -53,12 +53,13 @@ def lines(told: Told, verdict: Verdict) -> Iterator[str]:
 def _money(measure: Mapping[str, Any], verdict: Verdict) -> Iterator[str]:
     saved, weekly = measure["saved_usd"], measure["saved_usd_per_week"]
     interval = f"95 % interval {usd(saved['low'])} to {usd(saved['high'])}"
-    yield f"   saved {usd(saved['estimate'])} ({interval}), {usd(weekly['estimate'])} a week"
+    did = "difference" if verdict.status == "not_confirmed" else "saved"
+    yield f"   {did} {usd(saved['estimate'])} ({interval}), {usd(weekly['estimate'])} a week"
     expected, paid = measure["expected_usd"], measure["paid_usd"]
     yield f"   at the old rate these calls would have cost {usd(expected)}, they did cost {usd(paid)}"
     anyway = measure["provider_usd"]
-    did = "saves" if anyway >= 0 else "costs, in write premiums,"
-    yield f"   without the fix the provider's cache {did} {usd(abs(anyway))} on them; that is not counted"
+    would = "saves" if anyway >= 0 else "costs, in write premiums,"
+    yield f"   without the fix the provider's cache {would} {usd(abs(anyway))} on them; that is not counted"
     if verdict.together_with:
         others = ", ".join(verdict.together_with)
         yield f"   went live with {others}: {share(verdict.share)} of what they saved together, as was promised"

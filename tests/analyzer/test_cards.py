@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prefixscope.analyzer import cards
-from prefixscope.analyzer.cards import RuleBook, card_for
+from prefixscope.analyzer.cards import RuleBook, RuleCard, card_for
 from prefixscope.analyzer.model_names import bare_name
 from prefixscope.otel_plugin.providers import canonical
 
@@ -80,6 +80,7 @@ GOLDEN = [
     ("anthropic", "claude-sonnet-4-5", "explicit", 1024, 1, "5m", "workspace"),
     ("anthropic", "claude-3-7-sonnet-20250219", "explicit", 1024, 1, "5m", "workspace"),
     ("anthropic", "claude-3-5-haiku-20241022", "explicit", 2048, 1, "5m", "workspace"),
+    ("anthropic", "claude-3-opus-20240229", "explicit", 1024, 1, "5m", "workspace"),
     ("anthropic", "claude-2.1", "none", 0, 1, "5m", "workspace"),
     ("openai", "gpt-6.2-sol", "explicit", 1024, 1, "30m", "organization+region"),
     ("openai", "gpt-6.1-terra", "explicit", 1024, 1, "30m", "organization+region"),
@@ -94,13 +95,18 @@ GOLDEN = [
     ("azure", "claude-opus-4-6", "explicit", 4096, 1, "5m", "workspace"),
     ("google", "gemini-4-argon", "automatic", 4096, 1, "assumed", "project+region"),
     ("google", "gemini-2.5-flash", "automatic", 2048, 1, "assumed", "project+region"),
+    ("google", "gemini-2.5-pro", "automatic", 2048, 1, "assumed", "project+region"),
+    ("google", "gemini-3-flash-preview", "automatic", 4096, 1, "assumed", "project+region"),
     ("google", "gemini-1.5-pro", "none", 0, 1, "assumed", "project+region"),
     ("google", "claude-sonnet-4-5@20250929", "explicit", 1024, 1, "5m", "organization"),
     ("aws", "us.anthropic.claude-sonnet-4-6", "explicit", 1024, 1, "5m", "account+region"),
     ("aws", "us.anthropic.claude-sonnet-4-5-20250929-v1:0", "explicit", 1024, 1, "5m", "account+region"),
+    ("aws", "us.anthropic.claude-opus-4-7", "explicit", 4096, 1, "5m", "account+region"),
     ("aws", "eu.amazon.nova-pro-v1:0", "explicit", 1000, 1, "5m", "account+region"),
     ("aws", "openai.gpt-5.6-sol", "explicit", 1024, 1, "30m", "account+region"),
     ("openrouter", "anthropic/claude-opus-4.5", "explicit", 4096, 1, "5m", "upstream"),
+    ("openrouter", "openai/gpt-6-sol", "explicit", 1024, 1, "30m", "upstream"),
+    ("openrouter", "x-ai/grok-4.6", "automatic", 128, 128, "assumed", "upstream"),
     ("openrouter", "google/gemini-3.8-flash", "automatic", 4096, 1, "assumed", "upstream"),
     ("openrouter", "deepseek/deepseek-v4-flash", "unknown", 0, 1, "", ""),
     ("deepseek", "deepseek-v4-flash", "automatic", 128, 128, "assumed", "account"),
@@ -240,18 +246,91 @@ def test_no_model_has_two_cards_on_one_day() -> None:
                 assert sum(row.fits(name, day) for row in book.rows) <= 1, (book.providers, name, day)
 
 
+def test_changes_follow_each_other() -> None:
+    """Changes of one file come in the order of their days, and each says something."""
+    for book in BOOKS:
+        days = [change["since"] for change in book.changes]
+        assert days == sorted(set(days))
+        assert all(change.keys() - {"since", "source", "checked"} for change in book.changes)
+
+
 def test_rows_refer_to_what_exists() -> None:
-    """``like`` names a rules file, ``[latest]`` a card, ``default_ttl`` a TTL; an explicit cache has markers."""
+    """``like`` names a rules file, ``[latest]`` a card."""
     for book, row in _rows():
         assert not row.like or row.like in cards.books()
         assert set(book.latest.values()) <= {row.values["name"] for row in book.rows}
-    for provider, model, *_ in GOLDEN:
-        card = card_for(provider, model, TODAY).card
-        if card.cache in {"automatic", "explicit"}:
-            assert card.ttl_seconds[card.default_ttl] > 0
-            assert card.min_tokens >= 1
-        assert (card.max_markers > 0) == (card.lookback > 0)
-        assert card.cache != "explicit" or card.max_markers > 0
+
+
+def _cards() -> Iterator[RuleCard]:
+    """The card of every row for a model that it lists, on the first and on the last day it holds."""
+    for book, row in _rows():
+        for day in {row.values.get("since", date(2026, 1, 1)), row.values.get("until", TODAY) - timedelta(days=1)}:
+            yield book._card(row, row.models[0].replace("*", ""), day).card
+
+
+def test_every_card_is_whole_and_without_contradiction() -> None:
+    """A cache has a lifetime, a minimum and an isolation; markers belong to explicit caches; an assumption says so."""
+    for card in _cards():
+        caches, explicit = card.cache in {"automatic", "explicit"}, card.cache == "explicit"
+        assert not caches or (card.ttl_seconds[card.default_ttl] > 0 and card.min_tokens >= 1 and card.isolation), card
+        assert (card.max_markers > 0) == (card.lookback > 0) >= explicit, card
+        assert (card.lookback_unit == "message") == card.implicit_marker == (card.latest_lookups > 0), card
+        assert card.keeps == "prefixes" or card.cache == "automatic", card
+        assert card.granularity >= 1, card
+        assert card.always_processed >= 0, card
+        guessed = caches and card.default_ttl in {"assumed", "lru", "slot"}
+        assert not guessed or "assumed" in card.notes or "taken as" in card.notes, card
+
+
+def test_every_card_in_force_is_in_the_golden_table() -> None:
+    """No row is there that no test reads: each is the card of a model in GOLDEN."""
+    golden = {(canonical(row[0]) or row[0], card_for(row[0], row[1], TODAY).card.name) for row in GOLDEN}
+    in_force = {(book.providers[0], row.values["name"]) for book, row in _rows() if "until" not in row.values}
+    assert in_force <= golden
+
+
+ANTHROPIC_MINIMUMS = {
+    512: "fable-5 fable-5-1 mythos-5 mythos-5-1 opus-5 opus-5-5 sonnet-5-5 haiku-5-5",
+    1024: "opus-4-8 sonnet-5 sonnet-4-6 sonnet-4-5 opus-4-1 opus-4 sonnet-4 3-7-sonnet",
+    2048: "opus-4-7 mythos-preview 3-5-haiku 3-haiku",
+    4096: "opus-4-6 opus-4-5 haiku-4-5",
+}
+
+
+@pytest.mark.parametrize(
+    ("model", "minimum"),
+    [(f"claude-{name}", minimum) for minimum, names in ANTHROPIC_MINIMUMS.items() for name in names.split()],
+)
+def test_the_minimum_of_every_claude(model: str, minimum: int) -> None:
+    """Anthropic's table, model by model, none of them by way of another's card."""
+    found = card_for("anthropic", model, TODAY)
+    assert (found.card.min_tokens, found.note) == (minimum, "")
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "aws", "azure", "google", "openrouter"])
+def test_a_claude_of_tomorrow_falls_to_the_latest_card_and_says_so(provider: str) -> None:
+    """Whoever serves it, a model that no card lists follows its family's latest card, with a note."""
+    found = card_for(provider, "claude-opus-9", TODAY)
+    assert found.card.min_tokens == card_for(provider, "claude-opus-5-5", TODAY).card.min_tokens
+    assert "no card for claude-opus-9: taken from claude-512" in found.note
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "like"),
+    [
+        ("openai", "gpt-9-sol", "gpt-6.2-sol"),
+        ("azure", "gpt-9-sol", "gpt-6.2-sol"),
+        ("aws", "openai.gpt-9-sol", "gpt-6.2-sol"),
+        ("google", "gemini-9-ultra", "gemini-4-argon"),
+        ("openrouter", "google/gemini-9-ultra", "gemini-4-argon"),
+    ],
+)
+def test_models_of_tomorrow_have_the_latest_rules(provider: str, model: str, like: str) -> None:
+    """The same for OpenAI's and Google's models, with their resellers."""
+    found, known = card_for(provider, model, TODAY), card_for(provider, like, TODAY)
+    assert found.card == known.card
+    assert "no card for" in found.note
+    assert not known.note
 
 
 @pytest.mark.parametrize("vendor", ["anthropic", "google"])

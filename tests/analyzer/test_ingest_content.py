@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import ingest_samples as samples
-from prefixscope.otel_plugin import attributes as ours
+from prefixscope.otel_plugin import call_attributes as ours
 from prefixscope.otel_plugin import segments
 from prefixscope.otel_plugin.fingerprint import Fingerprinter
 from prefixscope.otel_plugin.record import CallRecord, Usage

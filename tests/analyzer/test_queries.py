@@ -40,7 +40,7 @@ def texts(path: Path) -> Iterator[str]:
 
 
 def all_texts() -> list[str]:
-    return [text for path in (ROOT / "analyzer").rglob("*.py") for text in texts(path)]
+    return [text for part in ("analyzer", "dashboard") for path in (ROOT / part).rglob("*.py") for text in texts(path)]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from prefixscope.otel_plugin import attributes, segments
+from prefixscope.otel_plugin import call_attributes, segments
 from prefixscope.otel_plugin.fingerprint import Fingerprinter
 from prefixscope.otel_plugin.record import CallRecord, Usage
 
@@ -227,7 +227,7 @@ def _span(call: Call, printer: Fingerprinter) -> Json:
         "kind": 3,
         "startTimeUnixNano": str(call.at_ns),
         "endTimeUnixNano": str(call.at_ns + 2_100_000_000),
-        "attributes": _pairs(attributes.encode(record)),
+        "attributes": _pairs(call_attributes.encode(record)),
     }
 
 

@@ -1,6 +1,7 @@
 """Server-sent events and AWS event streams -> JSON objects."""
 
 import json
+import re
 import struct
 import zlib
 from collections.abc import Mapping
@@ -109,3 +110,35 @@ def test_event_stream_never_raises(data: bytes) -> None:
 def test_unwrap_leaves_others_alone(event: Mapping[str, Any]) -> None:
     """What wraps no JSON object is no wrapper."""
     assert eventstream.unwrap(event) is event
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                'data: {"usage": {"n": 1}}',
+                'data: {"usage": null}',
+                'data: {"text": "usage"}',
+                'data: {"choices": []}',
+                "data: [DONE]",
+                'data: {"us',
+                'data: age": 1}',
+                'event: x\ndata: {"usage": 2}',
+                ": ping",
+                "",
+                "\n",
+                "data:",
+                'data: {"deep": {"usage":{"a":"b"}}}',
+            ]
+        ),
+        max_size=12,
+    ),
+    st.sampled_from(["\n\n", "\n", "\r\n\r\n", "\n\n\n"]),
+)
+def test_sifting_changes_nothing(parts: list[str], end: str) -> None:
+    """A whole stream is searched at once; fed piece by piece, every event is looked at: the outcome is the same."""
+    wanted = re.compile(rb'"usage"\s*:\s*[^\sn]')
+    data = end.join(parts).encode()
+    decoder = sse.Decoder(wanted)
+    fed = [event for at in range(len(data)) for event in decoder.feed(data[at : at + 1])]
+    assert list(sse.decode(data, wanted=wanted)) == [*fed, *decoder.close()]

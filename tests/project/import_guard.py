@@ -30,7 +30,7 @@ def main() -> str:
     loaded = sorted(HEAVY & sys.modules.keys())
     if loaded:
         return f"importing the plugin loads {', '.join(loaded)}"
-    expected = ("segments", "usage", "sse", "fingerprint", "attributes", "codec", "keys")
+    expected = ("segments", "usage", "sse", "fingerprint", "call_attributes", "codec", "keys")
     absent = [name for name in expected if f"{plugin.__name__}.{name}" not in found]
     return f"modules that are gone: {', '.join(absent)}" if absent else ""
 

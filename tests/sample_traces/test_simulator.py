@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulator import Marker, Part, Rules, SimCall, simulate
+from simulator import Kind, Marker, Part, Rules, SimCall, Stored, simulate
 
 MINUTE, HOUR = 60_000, 3_600_000
 FIVE, SIXTY = 5 * MINUTE, HOUR
@@ -132,6 +132,178 @@ def test_explicit_cache_reads_and_writes(calls: list[SimCall], expected: list[tu
     assert figures(calls, EXPLICIT) == expected
 
 
+UNITS = Rules("units", min_tokens=64, ttl_ms=FIVE)
+SLOT = Rules("slot", min_tokens=1, ttl_ms=SIXTY, always_processed=1)
+IMPLICIT = Rules("boundaries", min_tokens=1000, ttl_ms=30 * MINUTE, lookback=21)
+
+
+def said(at_ms: int, text: str, *markers: tuple[int, int]) -> SimCall:
+    """A call of letters as blocks: S developer, a-z user, A-Z else assistant, digits tool results, ? thinking."""
+    return SimCall(at_ms, at_ms + 500, "one", tuple(map(_part, text, range(99))), tuple(Marker(*m) for m in markers))
+
+
+def _part(letter: str, number: int) -> Part:
+    if letter == "S":
+        return Part(letter, STEP, number, "system", "text", "developer")
+    if letter.isdigit():
+        return Part(letter, STEP, number, "messages", "tool_result", "tool")
+    kind: Kind = "thinking" if letter == "?" else "text"
+    return Part(letter, STEP, number, "messages", kind, "user" if letter.islower() else "assistant")
+
+
+@pytest.mark.parametrize(
+    ("calls", "reads"),
+    [
+        pytest.param([call(0, "ab"), call(MINUTE, "abc")], [0, 2000], id="the end of a request's input"),
+        pytest.param(
+            [call(0, "ab"), call(MINUTE, "ac"), call(2 * MINUTE, "ad")],
+            [0, 0, 1000],
+            id="a common prefix, the third time",
+        ),
+        pytest.param([call(0, "abc"), call(MINUTE, "ab")], [0, 0], id="a part of a unit misses"),
+        pytest.param(
+            [replace(call(0, "ab"), answer=call(0, "x").parts), call(MINUTE, "abxc")],
+            [0, 3000],
+            id="the end of its output",
+        ),
+        pytest.param(
+            [call(0, "ab"), call(FIVE, "abc"), call(2 * FIVE, "abd"), call(3 * FIVE, "abe")],
+            [0, 2000, 2000, 2000],
+            id="a read refreshes",
+        ),
+        pytest.param([call(0, "ab"), call(100, "ab")], [0, 0], id="parallel requests"),
+    ],
+)
+def test_prefix_units_are_read_as_wholes(calls: list[SimCall], reads: list[int]) -> None:
+    """DeepSeek's page: which prefixes become units, and that nothing but a whole unit is read."""
+    assert [outcome.read for outcome in simulate(calls, UNITS)] == reads
+
+
+@pytest.mark.parametrize(
+    ("calls", "reads"),
+    [
+        pytest.param([call(0, "ab"), call(MINUTE, "ab")], [0, 1999], id="the last token is always processed"),
+        pytest.param([call(0, "abc"), call(MINUTE, "abd")], [0, 2000], id="what both prompts begin with"),
+        pytest.param([call(0, "ab"), call(1, "xy"), call(2, "ab")], [0, 0, 0], id="another prompt took the slot"),
+        pytest.param([call(0, "ab"), call(1, "xy", scope="two"), call(2, "abc")], [0, 0, 2000], id="two slots"),
+        pytest.param(
+            # rig's cassette llamacpp/prompt_caching/cache_prompt_disabled, in steps of 1,000 tokens
+            [call(0, "ab"), call(1, "ab"), replace(call(2, "ab"), reads=False), call(3, "ab")],
+            [0, 1999, 0, 1999],
+            id="cache_prompt is false",
+        ),
+    ],
+)
+def test_a_slot_holds_its_last_prompt(calls: list[SimCall], reads: list[int]) -> None:
+    """What llama.cpp's server reads, as recorded."""
+    assert [outcome.read for outcome in simulate(calls, SLOT)] == reads
+
+
+HALF = 30 * MINUTE
+CHAIN = "aBcDeFgHiJkLmNoPqRtUvWxYzAbCdEfGhIjKlMnOpQrTuVw"  # 24 messages of the user
+
+
+@pytest.mark.parametrize(
+    ("calls", "expected"),
+    [
+        pytest.param(
+            [said(0, "Sa"), said(MINUTE, "SaBc")], [(0, {HALF: 2000}, 0), (2000, {HALF: 2000}, 0)], id="a growing talk"
+        ),
+        pytest.param(
+            [said(0, "Sa"), said(MINUTE, "Sab")],
+            [(0, {HALF: 2000}, 0), (0, {HALF: 3000}, 0)],
+            id="text in the same message",
+        ),
+        pytest.param(
+            [said(0, "SaB"), said(MINUTE, "SaB")],
+            [(0, {HALF: 2000}, 1000), (2000, {}, 1000)],
+            id="behind it all is uncached",
+        ),
+        pytest.param(
+            [said(0, "Sa"), said(MINUTE, "SaB12")],
+            [(0, {HALF: 2000}, 0), (2000, {HALF: 3000}, 0)],
+            id="a group of results",
+        ),
+        pytest.param(
+            [said(0, "S"), said(MINUTE, "Sa"), said(2 * MINUTE, "Sb")],
+            [(0, {HALF: 1000}, 0), (1000, {HALF: 1000}, 0), (1000, {HALF: 1000}, 0)],
+            id="the first developer messages",
+        ),
+        pytest.param(
+            [replace(said(0, "Sa"), explicit_only=True)] * 2,
+            [(0, {}, 2000)] * 2,
+            id="explicit without a breakpoint is off",
+        ),
+        pytest.param(
+            [said(0, "Sa"), replace(said(MINUTE, "Sa", (0, HALF)), explicit_only=True)],
+            [(0, {HALF: 2000}, 0), (0, {HALF: 1000}, 1000)],
+            id="an implicit entry is lost to explicit mode",
+        ),
+        pytest.param(
+            [said(0, "Sa", (0, 24 * HALF)), said(MINUTE, "Sb", (0, 24 * HALF))],
+            [(0, {24 * HALF: 1000, HALF: 1000}, 0), (1000, {HALF: 1000}, 0)],
+            id="both, the longer life first",
+        ),
+        pytest.param(
+            [said(0, "aBcDe", (0, HALF), (1, HALF), (2, HALF), (3, HALF)), said(MINUTE, "aX", (0, HALF))],
+            [(0, {HALF: 5000}, 0), (0, {HALF: 1000}, 1000)],
+            id="of four explicit ones the first is one too many",
+        ),
+        pytest.param(
+            [said(0, "a"), said(MINUTE, CHAIN[:41])],
+            [(0, {HALF: 1000}, 0), (1000, {HALF: 40_000}, 0)],
+            id="20 messages back",
+        ),
+        pytest.param(
+            [said(0, "a"), said(MINUTE, CHAIN[:43])],
+            [(0, {HALF: 1000}, 0), (0, {HALF: 43_000}, 0)],
+            id="21 messages back",
+        ),
+    ],
+)
+def test_implicit_breakpoints(calls: list[SimCall], expected: list[tuple[int, dict[int, int], int]]) -> None:
+    """OpenAI's guide for GPT-5.6 and later, rule by rule."""
+    assert figures(calls, IMPLICIT) == expected
+
+
+def test_a_changed_setting_loses_its_level_and_those_behind() -> None:
+    """Another tool_choice keeps Anthropic's system prompt cached and loses the messages."""
+    first = said(0, "SaBc", (0, FIVE), (3, FIVE))
+    again, other = (replace(first, at_ms=MINUTE, settings=("", "", value)) for value in ("", "none"))
+    rules = replace(EXPLICIT, min_tokens=1000)
+    assert figures([first, again], rules)[1] == (4000, {}, 0)
+    assert figures([first, other], rules)[1] == (1000, {FIVE: 3000}, 0)
+
+
+def test_the_automatic_marker_stands_behind_the_last_block_that_can_carry_one() -> None:
+    """The top-level ``cache_control`` caches up to the last block that is not thinking, as one of the four markers."""
+    marked = replace(said(0, "abcde?", (0, FIVE), (1, FIVE), (2, FIVE), (3, FIVE)), auto_marker_ms=SIXTY)
+    assert figures([marked], EXPLICIT) == [(0, {SIXTY: 5000}, 1000)]
+    assert figures([marked, said(MINUTE, "aX", (0, FIVE))], replace(EXPLICIT, min_tokens=1))[1][0] == 0
+
+
+def test_a_run_of_tool_results_can_be_one_position() -> None:
+    """Twenty results behind an entry are out of sight block by block, and one position on the Claude API."""
+    calls = [said(0, "ab", (1, FIVE)), said(MINUTE, "abB" + "1" * 20, (22, FIVE))]
+    assert figures(calls, EXPLICIT)[1][0] == 0
+    assert figures(calls, replace(EXPLICIT, collapse_tool_runs=True))[1][0] == 2000
+
+
+def test_a_stored_prefix_is_read_while_it_lives() -> None:
+    """Gemini's cachedContent: exactly its tokens; afterwards the request is refused."""
+    named = replace(call(MINUTE, "ab"), stored=Stored(5770, 0, FIVE))
+    assert figures([named], AUTOMATIC) == [(5770, {}, 2000)]
+    with pytest.raises(ValueError, match="refuses"):
+        simulate([replace(named, at_ms=FIVE + 1)], AUTOMATIC)
+
+
+def test_an_automatic_cache_may_charge_writes() -> None:
+    """Moonshot since October 2026: what is not read is written, where the prompt is long enough to be cached."""
+    rules = replace(AUTOMATIC, charges_writes=True)
+    calls = [call(0, "abc"), call(MINUTE, "abc"), call(MINUTE, "x")]
+    assert figures(calls, rules) == [(0, {FIVE: 3000}, 0), (2944, {FIVE: 56}, 0), (0, {}, 1000)]
+
+
 def test_lookback_counts_blocks_not_parts() -> None:
     """A block of many parts, such as static text around a date, is one position of the lookback window."""
     head = Part("head", 2000, 0)
@@ -161,13 +333,22 @@ def sim_calls(draw: st.DrawFn) -> SimCall:
     marked = draw(st.lists(st.sampled_from(ends), max_size=4, unique=True)) if ends else []
     markers = tuple(Marker(end, draw(st.sampled_from((FIVE, SIXTY)))) for end in sorted(marked))
     at_ms = draw(st.integers(0, 40)) * MINUTE
-    return SimCall(at_ms, at_ms + draw(st.integers(0, 2 * MINUTE)), draw(st.sampled_from("xy")), parts, markers)
+    return SimCall(
+        at_ms,
+        at_ms + draw(st.integers(0, 2 * MINUTE)),
+        draw(st.sampled_from("xy")),
+        parts,
+        markers,
+        settings=draw(st.sampled_from([("", "", "")] * 2 + [("t", "", ""), ("", "", "m")])),
+        auto_marker_ms=draw(st.sampled_from((0, FIVE))),
+        explicit_only=draw(st.booleans()),
+    )
 
 
 TRAFFIC = st.lists(sim_calls(), max_size=12)
 RULES = st.builds(
     Rules,
-    st.sampled_from(("automatic", "explicit")),
+    st.sampled_from(("automatic", "explicit", "boundaries", "units", "slot", "none")),
     min_tokens=st.integers(0, 1500),
     granularity=st.sampled_from((1, 64, 128)),
     ttl_ms=st.sampled_from((FIVE, SIXTY)),
@@ -193,15 +374,15 @@ def test_a_read_reaches_the_minimum(calls: list[SimCall], rules: Rules) -> None:
     """What is read is nothing, or at least the minimum; an automatic cache gives whole steps of its granularity."""
     for outcome in simulate(calls, rules):
         assert outcome.read == 0 or outcome.read >= rules.min_tokens
-        assert rules.cache == "explicit" or outcome.read % rules.granularity == 0
+        assert rules.cache in {"explicit", "boundaries"} or outcome.read % rules.granularity == 0
 
 
 @given(TRAFFIC, RULES)
 def test_nothing_is_read_before_the_writers_first_token(calls: list[SimCall], rules: Rules) -> None:
-    """If no response begins before the last request is sent, nobody reads anything."""
+    """If no response begins before the last request is sent, nobody reads anything; a slot's requests wait."""
     last_ms = max((one.at_ms for one in calls), default=0)
     slow = [replace(one, first_token_ms=last_ms + 1) for one in calls]
-    assert all(outcome.read == 0 for outcome in simulate(slow, rules))
+    assert rules.cache == "slot" or all(outcome.read == 0 for outcome in simulate(slow, rules))
 
 
 @given(TRAFFIC, RULES)
@@ -230,6 +411,7 @@ def test_longer_ttl_never_reads_less_from_an_automatic_cache(calls: list[SimCall
 @given(TRAFFIC, RULES)
 def test_tokens_behind_the_last_marker_are_never_cached(calls: list[SimCall], rules: Rules) -> None:
     """What an explicit cache reads or writes lies in front of the last marker; without a marker that is nothing."""
+    calls = [replace(one, auto_marker_ms=0) for one in calls]
     for one, outcome in zip(calls, simulate(calls, replace(rules, cache="explicit")), strict=True):
         last = max((marker.part for marker in one.markers), default=-1)
         assert total(one) - outcome.uncached <= sum(part.tokens for part in one.parts[: last + 1])

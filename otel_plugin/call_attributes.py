@@ -11,8 +11,14 @@ from typing import Any
 from prefixscope.otel_plugin import codec
 from prefixscope.otel_plugin.record import CallRecord, Usage
 
+Encoded = Mapping[str, str | int | float | bool]
 FINGERPRINT = "prefixscope.fingerprint"  # its presence tells a span of ours
+SERVICE = "prefixscope.service"  # of the call, on spans whose resource says whose process it was
+_OWN = "prefixscope."
+_SHARED = frozenset({"gen_ai.response.id"})  # tells that two spans are of one call
+_OPERATION = "gen_ai.operation.name"
 _USAGE = "prefixscope.usage."
+_STATUS, _RETRIES = "http.response.status_code", "http.request.resend_count"
 _TEXTS = {
     "provider": "gen_ai.provider.name",
     "model": "gen_ai.request.model",
@@ -22,12 +28,16 @@ _TEXTS = {
     "region": "cloud.region",
     "error": "error.type",
     "request_id": "prefixscope.request_id",
+    "prompt_name": "gen_ai.prompt.name",
 }
 _RENAMED = {"served_model": "gen_ai.response.model", "response_id": "gen_ai.response.id"}
+_CONVENTIONAL = frozenset(
+    name for name in (*_TEXTS.values(), *_RENAMED.values(), _STATUS, _RETRIES, _OPERATION) if not name.startswith(_OWN)
+)
 _USAGE_FIELDS = tuple(f.name for f in fields(Usage) if f.name != "notes" and f.name not in _RENAMED)
 
 
-def encode(record: CallRecord) -> dict[str, str | int | float | bool]:
+def encode(record: CallRecord) -> Encoded:
     """``record`` as flat span attributes; time, ids and service belong to the span and its resource."""
     found: dict[str, Any] = {name: getattr(record, field) for field, name in _TEXTS.items()}
     found |= {name: getattr(record.usage, field) for field, name in _RENAMED.items()}
@@ -35,31 +45,59 @@ def encode(record: CallRecord) -> dict[str, str | int | float | bool]:
     found |= {
         "prefixscope.usage.notes": ",".join(record.usage.notes),
         "prefixscope.ttft_ms": record.ttft_ms,
-        "http.response.status_code": record.status,
+        _STATUS: record.status,
         "prefixscope.aborted": record.aborted,
+        _RETRIES: record.retries,
         FINGERPRINT: codec.pack(record.fingerprint) if record.fingerprint else "",
     }
-    return {"gen_ai.operation.name": "chat"} | {name: value for name, value in found.items() if value}
+    return {_OPERATION: "chat"} | {name: value for name, value in found.items() if value}
+
+
+def beside(encoded: Encoded) -> dict[str, Any]:
+    """``encode``'s attributes for a span beside another one of the same call: names that are only ours."""
+    return {name if _is_own(name) else _OWN + name: value for name, value in encoded.items()}
 
 
 def decode(attributes: Mapping[str, Any], loads: Callable[[str], Any] = json.loads) -> dict[str, Any]:
     """The fields of ``CallRecord`` that ``encode`` wrote, ready for ``CallRecord(started_ns=…, **fields)``.
+
+    ``service`` is among them only where the call named one of its own.
 
     ``loads`` parses the fingerprint's JSON; see ``codec.unpack``.
 
     Raises:
         ValueError: the fingerprint is damaged or of a newer version.
     """
+    attributes = _as_encoded(attributes)
     packed = attributes.get(FINGERPRINT)
+    service = attributes.get(SERVICE)
     return {
+        **({"service": str(service)} if service else {}),
         **{field: str(attributes.get(name, "")) for field, name in _TEXTS.items()},
         "usage": _usage(attributes),
         "ttft_ms": attributes.get("prefixscope.ttft_ms"),
-        "status": attributes.get("http.response.status_code"),
+        "status": attributes.get(_STATUS),
         "aborted": bool(attributes.get("prefixscope.aborted", False)),
+        "retries": attributes.get(_RETRIES, 0),
         "fingerprint": codec.unpack(packed, loads) if packed else None,
         "instrumentation": "prefixscope",
     }
+
+
+def _is_own(name: str) -> bool:
+    return name.startswith(_OWN) or name in _SHARED
+
+
+def _as_encoded(attributes: Mapping[str, Any]) -> Mapping[str, Any]:
+    """``attributes`` under the names that ``encode`` gives them, whether they are ``beside`` others or not."""
+    if _OWN + _OPERATION not in attributes:
+        return attributes
+    return {_renamed(name): value for name, value in attributes.items()}
+
+
+def _renamed(name: str) -> str:
+    bare = name.removeprefix(_OWN)
+    return bare if bare in _CONVENTIONAL else name
 
 
 def _usage(attributes: Mapping[str, Any]) -> Usage:

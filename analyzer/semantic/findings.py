@@ -1,0 +1,194 @@
+"""RECOMMEND: what the response caches would save, and where a semantic one would answer wrongly.
+
+``exact_duplicate`` and ``semantic_opportunity`` are disjoint: a call has one tier. ``false_match_risk`` saves nothing:
+it names the money that a threshold alone would have "saved" with answers that differ.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any, Final
+
+import numpy as np
+
+from prefixscope.analyzer.semantic.candidates import Candidate
+from prefixscope.analyzer.semantic.questions import Bools, Floats, Ints, Questions
+from prefixscope.analyzer.semantic.tiers import EXACT, SEMANTIC, Served
+
+_EXAMPLES: Final = 5
+Range = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A cause in the calls of one service and model. Dollars are over the data's window; ranges are (low, high)."""
+
+    id: str
+    cause: str
+    service: str
+    provider: str
+    model: str
+    calls: int
+    confidence: str  # B: recorded answers or labels bear it out; C: nobody has looked
+    saving: Range
+    at_stake: float  # false_match_risk: what the answers cost that would have been replaced
+    headline: str
+    fix: str
+    evidence: Mapping[str, Any]
+    examples: tuple[Mapping[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What findings are made of."""
+
+    questions: Questions
+    served: Served
+    usd: Floats  # of each call; NaN = not known
+    agreed: Mapping[int, bool]  # call -> whether the answer it would have got is known to be right
+    usd_per_lookup: float
+    key: bytes
+
+
+def find(case: Case, candidates: Sequence[Candidate], threshold: float) -> list[Finding]:
+    """Findings, dearest first. ``threshold`` is the cosine whose false matches are told."""
+    groups = _groups(case.questions)
+    found = [
+        finding
+        for name, members in groups
+        for finding in (
+            _deflected(case, name, members, EXACT),
+            _deflected(case, name, members, SEMANTIC),
+            _risk(case, name, members, candidates, threshold),
+        )
+        if finding is not None
+    ]
+    return sorted(found, key=lambda f: (-f.saving[1], -f.at_stake, f.id))
+
+
+_Name = tuple[str, str, str]  # service, provider, model
+
+
+def _groups(questions: Questions) -> Iterator[tuple[_Name, Bools]]:
+    names = list(questions.calls.select("service", "provider", "model").iter_rows())
+    for name in sorted(set(names)):
+        yield name, np.array([n == name for n in names], dtype=np.bool_)
+
+
+_TOLD: Final[Mapping[int, tuple[str, str]]] = {
+    EXACT: (
+        "exact_duplicate",
+        "Keep this service's answers under the whole prompt (case and white space aside) and serve repeats from there.",
+    ),
+    SEMANTIC: (
+        "semantic_opportunity",
+        "Serve alike questions from a semantic cache with this threshold, these guards and this scope, not without.",
+    ),
+}
+
+
+def _deflected(case: Case, name: _Name, members: Bools, tier: int) -> Finding | None:
+    hit = np.flatnonzero(members & (case.served.tier == tier))
+    if not len(hit):
+        return None
+    cause, fix = _TOLD[tier]
+    lookups = case.usd_per_lookup * int((members & case.questions.semantic).sum()) if tier == SEMANTIC else 0.0
+    high = float(np.nansum(case.usd[hit])) - lookups
+    sure = np.array([case.agreed.get(int(call), False) for call in hit], dtype=np.bool_)
+    low = max(float(np.nansum(case.usd[hit][sure])) - lookups, 0.0)
+    share = len(hit) / int(members.sum())
+    what = "repeat an earlier prompt word for word" if tier == EXACT else "ask what was asked before in other words"
+    return _finding(
+        case,
+        (cause, *name),
+        hit,
+        saving=(min(low, max(high, 0.0)), max(high, 0.0)),
+        headline=f"{len(hit):,} of {int(members.sum()):,} calls ({share:.0%}) {what}; {_sure(sure)}",
+        fix=fix,
+        evidence={
+            "calls": len(hit),
+            "share": round(share, 6),
+            "answers_agree": int(sure.sum()),
+            "unpriced_calls": int(np.isnan(case.usd[hit]).sum()),
+            "lookup_usd": round(lookups, 10),
+        },
+        confidence="B" if sure.any() else "C",
+    )
+
+
+def _sure(sure: Bools) -> str:
+    return f"for {int(sure.sum()):,} of them the recorded answers agree"
+
+
+def _risk(case: Case, name: _Name, members: Bools, candidates: Sequence[Candidate], threshold: float) -> Finding | None:
+    wrong = [c for c in candidates if members[c.call] and c.cosine >= threshold and is_risky(c)]
+    if not wrong:
+        return None
+    calls = sum(c.calls for c in wrong)
+    known = sum(c.label is False for c in wrong)
+    reasons = _counted(wrong)
+    return _finding(
+        case,
+        ("false_match_risk", *name),
+        np.array([c.call for c in wrong], dtype=np.int64),
+        saving=(0.0, 0.0),
+        at_stake=sum(c.usd for c in wrong),
+        headline=f"a threshold of {threshold:.2f} alone would give {calls:,} calls the answer to another question: "
+        + ", ".join(f"{reason} {count:,}" for reason, count in list(reasons.items())[:4]),
+        fix="Do not serve on similarity alone: refuse where a guard finds a difference, and label the rest by hand.",
+        evidence={"calls": calls, "pairs": len(wrong), "pairs_known_wrong": known, "reasons": reasons},
+        confidence="B" if known else "C",
+        calls=calls,
+    )
+
+
+def is_risky(candidate: Candidate) -> bool:
+    """Whether one answer would not do for both, as far as anybody knows: a label decides, without one the guards."""
+    return candidate.label is False or (candidate.label is None and bool(candidate.reasons))
+
+
+def _counted(candidates: Sequence[Candidate]) -> dict[str, int]:
+    """Pairs by their first reason, the most frequent first; those that only the answers tell apart are "answers"."""
+    found: dict[str, int] = {}
+    for candidate in candidates:
+        reason = candidate.reasons[0] if candidate.reasons else "answers"
+        found[reason] = found.get(reason, 0) + 1
+    return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _finding(  # noqa: PLR0913 - the fields of a finding
+    case: Case,
+    name: tuple[str, str, str, str],
+    hit: Ints,
+    *,
+    saving: Range,
+    headline: str,
+    fix: str,
+    evidence: Mapping[str, Any],
+    confidence: str,
+    at_stake: float = 0.0,
+    calls: int | None = None,
+) -> Finding:
+    cause, service, provider, model = name
+    return Finding(
+        id=blake2b("\0".join(name).encode(), digest_size=6).hexdigest(),
+        cause=cause,
+        service=service,
+        provider=provider,
+        model=model,
+        calls=len(hit) if calls is None else calls,
+        confidence=confidence,
+        saving=saving,
+        at_stake=at_stake,
+        headline=headline,
+        fix=fix,
+        evidence=evidence,
+        examples=_examples(case, hit),
+    )
+
+
+def _examples(case: Case, hit: Ints) -> tuple[Mapping[str, Any], ...]:
+    """A few of the calls, spread over the window, by every name that a reader may find them under."""
+    spread: Callable[[int], Ints] = lambda n: np.unique(np.linspace(0, n - 1, _EXAMPLES).astype(np.int64))  # noqa: E731
+    chosen = case.questions.calls[hit[spread(len(hit))].tolist()]
+    return tuple(chosen.select("call_id", "response_id", "trace_id", "file", "line").iter_rows(named=True))

@@ -1,0 +1,303 @@
+"""The report on response caches as plain data, schema version 1: what every format and page shows."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, Final
+
+import numpy as np
+
+from prefixscope.analyzer.semantic import guards
+from prefixscope.analyzer.semantic.analysis import Analysis, Point, unjudged
+from prefixscope.analyzer.semantic.cacheable import BARS
+from prefixscope.analyzer.semantic.candidates import Candidate
+from prefixscope.analyzer.semantic.findings import is_risky
+from prefixscope.analyzer.semantic.freshness import AGES_S
+from prefixscope.analyzer.semantic.threshold import CONFIDENCE, Choice, Measured
+from prefixscope.analyzer.semantic.tiers import EXACT, SEMANTIC, Policy
+from prefixscope.analyzer.semantic.unit_cost import Option
+
+SCHEMA_VERSION: Final = 1
+MOST_CANDIDATES: Final = 50
+Report = Mapping[str, Any]
+
+
+def build(found: Analysis, *, with_text: bool = True) -> Report:
+    """Sums up an analysis. Dollars are floats rounded to 1e-10.
+
+    Keys: schema_version, window, calls, left_out, scope, policy, told_threshold, embedder, tiers, exact_alone, unit_cost, budget,
+    curve, candidates, freshness, existing, findings, notes, quarantine. ``with_text`` decides whether questions and
+    answers are in it.
+    """
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "window": _window(found),
+        "calls": _calls(found),
+        "left_out": _left_out(found),
+        "scope": _scope(found),
+        "policy": _policy(found.policy),
+        "told_threshold": found.told_threshold,
+        "embedder": {
+            "name": found.embedded_by,
+            "ms_per_question": round(found.ms_per_question, 3),
+            "usd_per_question": found.usd_per_lookup,
+        },
+        "tiers": _tiers(found),
+        "exact_alone": _exact_alone(found),
+        "unit_cost": [_option(option) for option in found.unit_cost],
+        "budget": _budget(found.choice) | {"unjudged": unjudged(found)} if found.choice else None,
+        "curve": [_point(point, len(found.questions)) for point in found.curve],
+        "candidates": _candidates(found, with_text=with_text),
+        "freshness": _freshness(found, with_text=with_text),
+        "existing": _existing(found, with_text=with_text),
+        "findings": [_finding(finding) for finding in found.findings],
+        "notes": list(_notes(found)),
+        "quarantine": found.rejected.to_dicts(),
+    }
+
+
+def _window(found: Analysis) -> dict[str, Any]:
+    started = found.questions.calls["started_at"]
+    if not len(started):
+        return {"from": None, "to": None}
+    return {"from": f"{started[0].isoformat()}Z", "to": f"{started[-1].isoformat()}Z"}
+
+
+def _calls(found: Analysis) -> dict[str, int]:
+    asked = found.questions
+    turns = asked.multi_turn
+    may = asked.semantic
+    return {
+        "total": len(asked),
+        "with_text": sum(content is not None for content in asked.contents),
+        "exact_possible": int(asked.exact.sum()),
+        "semantic_possible": int(may.sum()),
+        "single_turn": int((may & ~turns).sum()),
+        "multi_turn": int((may & turns).sum()),
+        "streamed": sum(bool(c and c.streamed) for c in asked.contents),
+        "unpriced": int(np.isnan(found.usd).sum()),
+        "questions": len(asked.texts),
+    }
+
+
+def _left_out(found: Analysis) -> list[dict[str, Any]]:
+    """Calls that no response cache, or no semantic one, may serve, by reason; the first that holds counts."""
+    counted = Counter(bar for bar in found.questions.bar if bar)
+    return [{"reason": name, "calls": counted[name], "meaning": BARS[name]} for name in BARS if counted[name]]
+
+
+def _scope(found: Analysis) -> dict[str, Any]:
+    scope = found.questions.scope[found.questions.scope >= 0]
+    sizes = np.unique(scope, return_counts=True)[1]
+    return {
+        "fields": list(found.options.scope),
+        "scopes": len(sizes),
+        "largest": int(sizes.max(initial=0)),
+        "of_one_call": int((sizes == 1).sum()),
+    }
+
+
+def _policy(policy: Policy) -> dict[str, Any]:
+    return asdict(policy) | {"threshold": None if policy.threshold is None else round(policy.threshold, 4)}
+
+
+def _tiers(found: Analysis) -> list[dict[str, Any]]:
+    """What each tier serves, disjoint: deflection, dollars and waiting saved."""
+    asked, served = found.questions, found.served
+    waited = asked.calls["duration_ms"].cast(float).fill_null(float("nan")).to_numpy()
+    lookups = int((asked.semantic & (served.tier != EXACT)).sum()) if found.policy.threshold is not None else 0
+    rows = []
+    for name, tier in (("exact", EXACT), ("semantic", SEMANTIC), ("model", 0)):
+        chosen = served.tier == tier
+        lookup_usd = lookups * found.usd_per_lookup if tier == SEMANTIC else 0.0
+        lookup_ms = found.ms_per_question * lookups if tier == SEMANTIC else 0.0
+        rows.append({
+            "tier": name,
+            "calls": int(chosen.sum()),
+            "share": round(float(chosen.mean()), 6) if len(asked) else 0.0,
+            "saved_usd": round(float(np.nansum(found.usd[chosen])) - lookup_usd, 10) if tier else 0.0,
+            "lookup_usd": round(lookup_usd, 10),
+            "unpriced_calls": int(np.isnan(found.usd[chosen]).sum()),
+            "saved_seconds": round((float(np.nansum(waited[chosen])) - lookup_ms) / 1000, 3) if tier else 0.0,
+            "evicted": served.evicted if tier == 0 else 0,
+        })  # fmt: skip
+    return rows
+
+
+def _exact_alone(found: Analysis) -> dict[str, Any]:
+    """An exact cache with no semantic one behind it. Behind one it serves less: what is served leaves no answer."""
+    chosen = found.exact_alone
+    return {
+        "calls": int(chosen.sum()),
+        "share": round(float(chosen.mean()), 6) if len(chosen) else 0.0,
+        "saved_usd": round(float(np.nansum(found.usd[chosen])), 10),
+    }
+
+
+def _option(option: Option) -> dict[str, Any]:
+    terms = option.terms()
+    formula = (
+        f"{terms['M']:,.0f} · [{terms['L']:.4f} · {terms['C_embed']:.3g} + (1 - {terms['R']:.4f}) · "
+        f"({terms['T_cached']:,.1f} · {terms['P_cached'] * 1e6:.4g}/M + "
+        f"{terms['T_new']:,.1f} · {terms['P_in'] * 1e6:.4g}/M + {terms['T_gen']:,.1f} · {terms['P_out'] * 1e6:.4g}/M)]"
+    )
+    return {
+        "option": option.name,
+        "usd": round(option.usd, 10),
+        "usd_per_call": round(option.usd_per_call, 12),
+        "terms": terms,
+        "formula": formula,
+    }
+
+
+def _budget(choice: Choice) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "wrong_answers": choice.budget,
+        "confidence": CONFIDENCE,
+        "labels": choice.labels,
+        "kept": choice.policy is not None,
+        "shown": choice.shown,
+        "served_pairs_needed": choice.needed,
+        "policy": _policy(choice.policy) if choice.policy else None,
+        "chosen_on": _measured(choice.chosen_on),
+        "checked_on": _measured(choice.checked_on),
+        "otherwise": None,
+    }
+    if choice.otherwise:
+        policy, measured = choice.otherwise
+        found["otherwise"] = {"policy": _policy(policy)} | _measured(measured)
+    return found
+
+
+def _measured(measured: Measured) -> dict[str, Any]:
+    return {
+        "served": measured.served,
+        "wrong": measured.wrong,
+        "rate": round(measured.rate, 6) if measured.served else None,
+        "at_most": round(measured.bound, 6),
+    }
+
+
+def _point(point: Point, calls: int) -> dict[str, Any]:
+    return asdict(point) | {
+        "alone_share": point.alone / calls if calls else 0.0,
+        "guarded_share": point.guarded / calls if calls else 0.0,
+        "alone_wrong_rate": _rate(point.alone_wrong, point.alone_right),
+        "guarded_wrong_rate": _rate(point.guarded_wrong, point.guarded_right),
+    }
+
+
+def _rate(wrong: int, right: int) -> float | None:
+    return wrong / (wrong + right) if wrong + right else None
+
+
+def _candidates(found: Analysis, *, with_text: bool) -> list[dict[str, Any]]:
+    """The pairs that a threshold alone would have joined although they should not be, then those nobody has judged."""
+    told = found.told_threshold
+    ordered = sorted(
+        found.candidates, key=lambda c: (not (is_risky(c) and c.cosine >= told), c.label is not None, -c.usd, c.name)
+    )
+    return [_candidate(found, c, with_text=with_text) for c in ordered[:MOST_CANDIDATES]]
+
+
+def _candidate(found: Analysis, candidate: Candidate, *, with_text: bool) -> dict[str, Any]:
+    asked = found.questions
+    sides = {"call": candidate.call, "earlier": candidate.source}
+    row: dict[str, Any] = {
+        "pair": candidate.name,
+        "cosine": round(candidate.cosine, 4),
+        "overlap": round(candidate.overlap, 4),
+        "reasons": [{"reason": name, "meaning": guards.REASONS[name]} for name in candidate.reasons],
+        "answers": candidate.by_answers,
+        "label": candidate.by_hand,
+        "risky": is_risky(candidate),
+        "calls": candidate.calls,
+        "usd_at_stake": round(candidate.usd, 10),
+    }
+    for side, call in sides.items():
+        row[side] = _call(found, call) | (_texts(asked, call) if with_text else {})
+    return row
+
+
+def _call(found: Analysis, call: int) -> dict[str, Any]:
+    names = ("call_id", "response_id", "trace_id", "file", "line", "service", "model")
+    return {name: found.questions.calls[name][call] for name in names}
+
+
+def _texts(asked: Any, call: int) -> dict[str, str]:
+    return {"question": asked.question(call), "answer": asked.answer(call)}
+
+
+def _freshness(found: Analysis, *, with_text: bool) -> dict[str, Any]:
+    fresh = found.fresh
+    ages = {name: fresh.within(age) for name, age in AGES_S.items()}
+    changed = [
+        {"age_s": round(r.age_s, 3)}
+        | {
+            side: _call(found, call) | (_texts(found.questions, call) if with_text else {})
+            for side, call in (("call", r.call), ("earlier", r.source))
+        }
+        for r in fresh.changed()
+    ]
+    return {
+        "repeats": len(fresh.repeats),
+        "by_age": [{"up_to": name, "compared": n[0], "changed": n[1]} for name, n in ages.items()],
+        "ttl_s": fresh.ttl_s(found.options.budget),
+        "changed": changed,
+    }
+
+
+def _existing(found: Analysis, *, with_text: bool) -> dict[str, Any]:
+    hits = found.hits
+    wrong = [hit for hit in hits if hit.reasons]
+    return {
+        "caches": dict(Counter(hit.cache for hit in hits)),
+        "hits": len(hits),
+        "exact": sum(hit.exact for hit in hits),
+        "source_unknown": sum(hit.source is None for hit in hits),
+        "suspect": len(wrong),
+        "examples": [
+            {"similarity": hit.similarity, "cache": hit.cache, "reasons": list(hit.reasons)}
+            | {
+                side: _call(found, call) | (_texts(found.questions, call) if with_text else {})
+                for side, call in (("call", hit.call), ("earlier", hit.source))
+                if call is not None
+            }
+            for hit in wrong[:MOST_CANDIDATES]
+        ],
+    }
+
+
+def _finding(finding: Any) -> dict[str, Any]:
+    low, high = finding.saving
+    return {
+        "id": finding.id,
+        "cause": finding.cause,
+        "service": finding.service,
+        "provider": finding.provider,
+        "model": finding.model,
+        "calls": finding.calls,
+        "confidence": finding.confidence,
+        "saving_usd": {"low": round(low, 10), "high": round(high, 10)},
+        "at_stake_usd": round(finding.at_stake, 10),
+        "headline": finding.headline,
+        "fix": finding.fix,
+        "evidence": dict(finding.evidence),
+        "examples": list(finding.examples),
+    }
+
+
+def _notes(found: Analysis) -> Sequence[str]:
+    calls, asked, scope = _calls(found), found.questions, _scope(found)
+    notes = []
+    if len(asked) and not asked.with_text:
+        notes.append("no prompt's text is recorded: only exact repeats are told, and what was answered is not known")
+    if calls["unpriced"]:
+        notes.append(f"{calls['unpriced']:,} calls without a known cost are in no dollar figure")
+    if scope["scopes"] > 1 and scope["of_one_call"] > scope["scopes"] / 2:
+        notes.append(
+            f"{scope['of_one_call']:,} of {scope['scopes']:,} scopes hold one call: something in "
+            f"{', '.join(scope['fields'])} changes from call to call (a clock in the system prompt?), "
+            "so little can be shared"
+        )
+    return notes

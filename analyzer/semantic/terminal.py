@@ -1,0 +1,250 @@
+"""The report on response caches for a terminal. Texts and names from traces are plain: no markup counts."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from prefixscope.analyzer.report.wording import clean, usd, usd_range
+from prefixscope.analyzer.semantic.load_test import Line
+
+_SHOWN: Final = 8  # candidates
+_CURVE: Final = (0.70, 0.80, 0.85, 0.90, 0.92, 0.95, 0.97, 0.99)
+_LONGEST: Final = 110  # characters of a question
+
+
+def render(report: Mapping[str, Any], console: Console) -> None:
+    """Prints the whole report."""
+    report = clean(report)
+    console.print(Text(headline(report), style="bold"))
+    for part in _parts(report):
+        console.print(Group(Text(), part))
+    notes = [Text(f"note: {line}", style="yellow") for line in report["notes"]]
+    rejected = [Text(f"  {_place(row)}: {row['reason']}", style="dim") for row in report["quarantine"][:5]]
+    console.print(Group(*([Text()] if notes else []), *notes, *rejected))
+
+
+def load_test(lines: Sequence[Line], console: Console) -> None:
+    """Prints the published load test with its arithmetic."""
+    columns = {"model": "left", "option": "left", "$ per task": "right", "$ for all": "right", "arithmetic": "left"}
+    table = _table(**columns)
+    for line in lines:
+        table.add_row(line.model, line.option, f"{line.usd_per_task:.6f}", f"{line.usd:,.2f}", line.formula)
+    title = "10,000 tasks, 60% repeats in meaning; tokens: system prompt 1,500, question 50, answer 250; $ per million"
+    console.print(_titled(title, table))
+
+
+def headline(report: Mapping[str, Any]) -> str:
+    """What the caches would do, in a sentence or two."""
+    calls, exact = report["calls"]["total"], report["exact_alone"]
+    text = (
+        f"{calls:,} calls: an exact cache would serve {exact['calls']:,} ({exact['share']:.1%}) and save "
+        f"{usd(exact['saved_usd'])}"
+    )
+    if report["policy"]["threshold"] is None:
+        return f"{text}; no semantic cache was replayed."
+    both = [row for row in report["tiers"] if row["tier"] != "model"]
+    served, saved = sum(row["calls"] for row in both), sum(row["saved_usd"] for row in both)
+    text += f"; with a semantic one behind it {served:,} ({served / max(calls, 1):.1%}) and {usd(saved)}."
+    risks = [f for f in report["findings"] if f["cause"] == "false_match_risk"]
+    if risks:
+        wrong, told = sum(f["calls"] for f in risks), report["told_threshold"]
+        text += f" A threshold of {told:.2f} alone would give {wrong:,} calls the answer to another question."
+    return text
+
+
+def _parts(report: Mapping[str, Any]) -> Iterator[RenderableType]:
+    yield _tiers(report)
+    if report["unit_cost"]:
+        yield _unit_cost(report["unit_cost"])
+    if report["budget"]:
+        yield _budget(report)
+    if report["curve"]:
+        yield _curve(report["curve"])
+    risky = [row for row in report["candidates"] if row["risky"] and row["cosine"] >= report["told_threshold"]]
+    if risky:
+        yield _candidates(risky)
+    if report["freshness"]["repeats"]:
+        yield _freshness(report["freshness"])
+    if report["existing"]["hits"]:
+        yield _existing(report["existing"])
+    for number, finding in enumerate(report["findings"], 1):
+        yield _finding(finding, number)
+    if report["left_out"]:
+        yield _left_out(report["left_out"])
+
+
+def _tiers(report: Mapping[str, Any]) -> RenderableType:
+    columns = {"tier": "left", "calls": "right", "share": "right", "saved": "right", "waiting saved": "right"}
+    scope, table = report["scope"], _table(**columns)
+    for row in report["tiers"]:
+        saved = (usd(row["saved_usd"]), f"{row['saved_seconds']:,.1f} s") if row["tier"] != "model" else ("", "")
+        table.add_row(row["tier"], f"{row['calls']:,}", f"{row['share']:.1%}", *saved)
+    shared = f"shared where {', '.join(scope['fields'])} are the same: {scope['scopes']:,} scopes"
+    return _titled(f"who answers ({shared})", table)
+
+
+def _unit_cost(options: Sequence[Mapping[str, Any]]) -> RenderableType:
+    columns = {"option": "left", "$ per 1,000 calls": "right", "total": "right", "with these numbers": "left"}
+    table = _table(**columns)
+    for row in options:
+        table.add_row(row["option"], f"{1000 * row['usd_per_call']:,.4f}", usd(row["usd"]), row["formula"])
+    legend = (
+        "M calls, R served by a response cache, L looked up by meaning; T tokens of a call the model answers: read "
+        "from the provider's cache, new, generated; P their price. From 'prompt cache' on with the audit's fixes."
+    )
+    title = "what a call costs: C = M · [L · C_embed + (1 - R) · (T_cached · P_cached + T_new · P_in + T_gen · P_out)]"
+    return _titled(title, table, legend)
+
+
+def _budget(report: Mapping[str, Any]) -> RenderableType:
+    budget, policy = report["budget"], report["policy"]
+    return Group(
+        Text("threshold for a budget of wrong answers", style="italic"), *map(Text, budget_lines(budget, policy))
+    )
+
+
+def budget_lines(budget: Mapping[str, Any], policy: Mapping[str, Any]) -> Iterator[str]:
+    """What was chosen, on what ground, and what is missing to be sure."""
+    wrong = f"{budget['wrong_answers']:.1%}"
+    if not budget["labels"]:
+        yield (
+            "no pair is labelled, by answers or by hand: nothing is known about wrong answers. "
+            f"The default was replayed (cosine {policy['threshold']}). Label pairs: --review FILE, then --labels FILE."
+        )
+        return
+    if budget["kept"]:
+        chosen, checked = budget["chosen_on"], budget["checked_on"]
+        yield f"budget {wrong}: {_policy(budget['policy'])}"
+        yield f"  on the pairs that chose it: {chosen['wrong']:,} of {chosen['served']:,} served were wrong"
+        yield (
+            f"  on {checked['served']:,} other pairs that it serves: {checked['wrong']:,} wrong; "
+            f"so at most {checked['at_most']:.1%} with {budget['confidence']:.0%} confidence"
+        )
+    else:
+        yield f"no threshold keeps a budget of {wrong} on {budget['labels']:,} labelled pairs: none was replayed."
+        if other := budget["otherwise"]:
+            yield (
+                f"  the least wrong one, {_policy(other['policy'])}, serves {other['served']:,} pairs and "
+                f"{other['wrong']:,} of them wrongly ({other['rate']:.1%})"
+            )
+    if budget["unjudged"]:
+        yield (
+            f"  {budget['unjudged']:,} more pairs that are served are not judged, as their answers neither agree nor "
+            "clearly differ: judge them with --review FILE and --labels FILE"
+        )
+    if not budget["shown"]:
+        more = budget["served_pairs_needed"]
+        yield "  this is what was seen, not what is sure: " + (
+            f"to show {wrong} it takes {more:,} served pairs without a wrong one"
+            if more
+            else "no sample shows that there are none at all"
+        )
+
+
+def _policy(policy: Mapping[str, Any]) -> str:
+    guards = "with guards" if policy["guarded"] else "without guards"
+    common = f", {policy['overlap']:.0%} of the words in common" if policy["overlap"] else ""
+    return f"cosine {policy['threshold']:.3f} {guards}{common}"
+
+
+def _curve(points: Sequence[Mapping[str, Any]]) -> RenderableType:
+    columns = dict.fromkeys(("cosine", "alone serves", "wrong", "with guards", "wrong "), "right")
+    table = _table(**columns)
+    for point in points:
+        if point["threshold"] in _CURVE:
+            table.add_row(
+                f"{point['threshold']:.2f}",
+                f"{point['alone_share']:.1%}", _rate(point["alone_wrong_rate"]),
+                f"{point['guarded_share']:.1%}", _rate(point["guarded_wrong_rate"]),
+            )  # fmt: skip
+    return _titled("over the threshold (wrong: of the served ones that are labelled)", table)
+
+
+def _rate(rate: float | None) -> str:
+    return "not known" if rate is None else f"{rate:.1%}"
+
+
+def _candidates(rows: Sequence[Mapping[str, Any]]) -> RenderableType:
+    columns = {
+        "cosine": "right",
+        "calls": "right",
+        "cost": "right",
+        "why not": "left",
+        "asked / answered before": "left",
+    }
+    table = _table(**columns)
+    for row in rows[:_SHOWN]:
+        why = ", ".join(reason["reason"] for reason in row["reasons"]) or "the recorded answers differ"
+        texts = [_short(row[side].get("question", row[side]["call_id"])) for side in ("call", "earlier")]
+        cost = usd(row["usd_at_stake"])
+        table.add_row(f"{row['cosine']:.3f}", f"{row['calls']:,}", cost, why, Text("\n".join(texts)))
+    return _titled("alike, but not the same question: what similarity alone would have served", table)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def _freshness(fresh: Mapping[str, Any]) -> RenderableType:
+    columns = {"answer not older than": "left", "repeats compared": "right", "answer changed": "right"}
+    table = _table(**columns)
+    for row in fresh["by_age"]:
+        table.add_row(row["up_to"], f"{row['compared']:,}", f"{row['changed']:,}")
+    ttl = fresh["ttl_s"]
+    told = (
+        f"longest lifetime within the budget: {ttl / 3600:,.4g} h"
+        if ttl
+        else "no lifetime can be recommended from these"
+    )
+    return _titled("the same question again: does its answer last?", table, told)
+
+
+def _existing(existing: Mapping[str, Any]) -> RenderableType:
+    caches = ", ".join(f"{name} {count:,}" for name, count in existing["caches"].items())
+    lines = [
+        f"{existing['hits']:,} calls were served by a cache in use ({caches}): {existing['exact']:,} of them repeats,",
+        f"{existing['suspect']:,} suspect, {existing['source_unknown']:,} whose first question is not in this traffic",
+    ]
+    for row in existing["examples"][:_SHOWN]:
+        texts = [_short(row[side].get("question", row[side]["call_id"])) for side in ("call", "earlier")]
+        lines.append(f"  {', '.join(row['reasons'])}: {texts[0]}  <-  {texts[1]}")
+    return Group(Text("a response cache in use", style="italic"), *map(Text, lines))
+
+
+def _finding(finding: Mapping[str, Any], number: int) -> RenderableType:
+    at_stake = finding["cause"] == "false_match_risk"
+    figure = f"{usd(finding['at_stake_usd'])} at stake" if at_stake else usd_range(finding["saving_usd"])
+    title = Text(f"{number}. {figure}  {finding['cause']}", style="bold")
+    title.append(f"  {finding['service']}  {finding['model']}", style="cyan")
+    title.append(f"  confidence {finding['confidence']}  id {finding['id']}", style="dim")
+    lines = Text(f"{finding['headline']}."), Text(f"Fix: {finding['fix']}")
+    return Group(title, Padding(Group(*lines), (0, 0, 0, 3)))
+
+
+def _left_out(rows: Sequence[Mapping[str, Any]]) -> RenderableType:
+    table = _table(reason="left", calls="right", meaning="left")
+    for row in rows:
+        table.add_row(row["reason"], f"{row['calls']:,}", Text(row["meaning"], style="dim"))
+    return _titled("left out", table)
+
+
+def _place(row: Mapping[str, Any]) -> str:
+    return str(row["file"]) if row["line"] is None else f"{row['file']}:{row['line']}"
+
+
+def _table(**justify: Any) -> Table:
+    """A table without lines; ``justify`` names its columns and sides."""
+    table = Table(box=None, header_style="dim")
+    for name, side in justify.items():
+        table.add_column(name, justify=side, no_wrap=side == "right", overflow="fold")
+    return table
+
+
+def _titled(title: str, table: Table, below: str = "") -> RenderableType:
+    """A table under its title, which may be wider than it."""
+    lines = [Text(below, style="dim")] if below else []
+    return Group(Text(title, style="italic"), table, *lines)

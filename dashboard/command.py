@@ -1,0 +1,116 @@
+"""``prefixscope dashboard``: starts Streamlit on this machine alone. What keeps it private is set here, as flags."""
+
+import argparse
+import ipaddress
+import os
+import tempfile
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final
+
+from prefixscope.analyzer.errors import InputError, UsageError
+
+STORE_VARIABLE: Final = "PREFIXSCOPE_STORE"  # how the command tells the app its store
+DEMO_STORE: Final = "prefixscope-demo.duckdb"
+_PORT: Final = 8517
+_LOOPBACK_NAMES: Final = ("localhost", "127.0.0.1", "[::1]", "::1")
+UPLOAD_LIMIT_MB: Final = 200
+
+
+def add_parser(subparsers: Any) -> None:
+    """Adds the command to the command line."""
+    parser = subparsers.add_parser(
+        "dashboard",
+        help="pages over a store: weekly review, findings with evidence, decisions, upload",
+        description="Opens the dashboard in a browser. It listens on this machine alone, unless told otherwise.",
+    )
+    parser.add_argument("--db", type=Path, metavar="FILE", help="the store that `prefixscope audit --db FILE` made")
+    parser.add_argument(
+        "--demo", action="store_true", help="audit the sample traffic into a store of its own and show it"
+    )
+    parser.add_argument("--port", type=int, default=_PORT, help=f"port to listen on (default {_PORT})")
+    parser.add_argument("--no-browser", action="store_true", help="do not open a browser")
+    parser.add_argument(
+        "--listen",
+        metavar="ADDRESS",
+        default="127.0.0.1",
+        help="address to listen on; one that others can reach needs --allow-host as well, and a proxy that signs in",
+    )
+    parser.add_argument(
+        "--allow-host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a host name under which the dashboard may be asked for, beside localhost (may be repeated)",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serves until interrupted.
+
+    Raises:
+        UsageError: neither --db nor --demo, or an address that others can reach without the names it may have.
+    """
+    options = server_options(arguments)
+    from streamlit.web import bootstrap  # noqa: PLC0415 - a second of imports, only for this command
+
+    with tempfile.TemporaryDirectory(prefix="prefixscope-") as scratch:
+        os.environ[STORE_VARIABLE] = str(_store(arguments, Path(scratch)))
+        app = str(files("prefixscope.dashboard").joinpath("app.py"))
+        from streamlit import config  # noqa: PLC0415
+
+        config._main_script_path = app  # noqa: SLF001 - how `streamlit run` makes it read the theme beside the script
+        bootstrap.load_config_options(flag_options=dict(options))
+        bootstrap.run(app, is_hello=False, args=[], flag_options=dict(options))
+    return 0
+
+
+def server_options(arguments: argparse.Namespace) -> Mapping[str, Any]:
+    """Streamlit's options: loopback, pinned hosts, no statistics sent, no agent interface, no source in errors."""
+    wide = not _is_loopback(arguments.listen)
+    if wide and not arguments.allow_host:
+        raise UsageError(
+            f"--listen {arguments.listen} lets others in: name the host they may ask for with --allow-host NAME, "
+            "and put a proxy that signs people in before it"
+        )
+    return {
+        "server_address": arguments.listen,
+        "server_port": arguments.port,
+        "server_allowedHosts": [*_LOOPBACK_NAMES, *arguments.allow_host],
+        "server_headless": arguments.no_browser or wide,
+        "server_fileWatcherType": "none",
+        "server_maxUploadSize": UPLOAD_LIMIT_MB,
+        "server_enableStaticServing": False,
+        "server_enableAgentApi": False,
+        "server_enableXsrfProtection": True,
+        "server_enableCORS": True,
+        "browser_gatherUsageStats": False,
+        "client_showErrorDetails": "type" if wide else "full",
+        "client_toolbarMode": "viewer",
+        "logger_hideWelcomeMessage": True,
+    }
+
+
+def _is_loopback(address: str) -> bool:
+    if address == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError as error:
+        raise UsageError(f"--listen {address}: write an IP address, such as 127.0.0.1") from error
+
+
+def _store(arguments: argparse.Namespace, scratch: Path) -> Path:
+    """The store to show; with --demo one made of the sample traffic, which is gone afterwards unless --db names it."""
+    if not arguments.demo and not arguments.db:
+        raise UsageError("name a store with --db, or look around with --demo")
+    path = Path(arguments.db or scratch / DEMO_STORE).resolve()
+    if arguments.demo:
+        from prefixscope.dashboard import intake  # noqa: PLC0415 - DuckDB and Polars
+
+        if not intake.SAMPLE.exists():
+            raise InputError(f"{intake.SAMPLE}: no sample traffic here; it comes with the sources of prefixscope")
+        intake.take_in(path, intake.SAMPLE_NAMES)
+    return path

@@ -1,0 +1,169 @@
+"""Where calls go: the spool, OpenTelemetry spans, log events, metrics. Runs on the worker's thread.
+
+Every sink stands by itself: a span processor that raises must not cost the line in the spool.
+"""
+
+import secrets
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from opentelemetry import trace
+from opentelemetry.sdk.resources import OTELResourceDetector
+
+from prefixscope.otel_plugin import call_attributes, keys, otlp, spans
+from prefixscope.otel_plugin.call_attributes import Encoded
+from prefixscope.otel_plugin.calls import Reader, plain
+from prefixscope.otel_plugin.covering import is_covered
+from prefixscope.otel_plugin.exchange import Exchange
+from prefixscope.otel_plugin.fingerprint import Fingerprinter
+from prefixscope.otel_plugin.guard import Guard
+from prefixscope.otel_plugin.metrics import LOST, Metrics
+from prefixscope.otel_plugin.record import CallRecord
+from prefixscope.otel_plugin.settings import Settings
+from prefixscope.otel_plugin.spool import Spool
+
+
+class Sinks:
+    """Reads exchanges and hands each call on.
+
+    Args:
+        settings: which sinks there are.
+        environment: where the fingerprint key and folders are looked up.
+        guard: takes our own errors.
+        metrics: the instruments to count with.
+        learn: told of each call.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        environment: Mapping[str, str],
+        guard: Guard,
+        metrics: Metrics,
+        learn: Callable[[Exchange, CallRecord], None],
+    ) -> None:
+        self.lost: Counter[str] = Counter()  # calls of which something was not kept, by reason
+        self.written = 0  # bytes of the spool
+        self._settings = settings
+        self._environment = environment
+        self._guard = guard
+        self._metrics = metrics
+        self._learn = learn
+        self._reader: Reader | None = None
+        self._span = guard.runs("making a span", self._emitted_span)
+        self._event = guard.runs("making a log event", spans.emit_event)
+        self._count = guard.runs("counting a call", self._counted)
+        folder = settings.spool_folder(environment)
+        self._spool = folder and Spool(
+            folder, rotate=settings.spool_rotate, age=settings.spool_age, quota=settings.spool_quota
+        )
+
+    def take(self, batch: Iterable[Exchange]) -> None:
+        """Everything that is to be done with finished exchanges."""
+        lines: list[bytes] = []
+        for exchange in batch:
+            try:
+                lines += self._lines(exchange)
+            except Exception as error:  # noqa: BLE001 - see guard
+                self.lost["unreadable"] += 1
+                self._guard.caught("reading a call", error)
+        self._write(lines, calls=len(lines))
+
+    def tell(self, counts: Mapping[str, Mapping[str, float]], since_ns: int) -> None:
+        """Writes counts into the spool: whoever reads it later cannot ask this process."""
+        service = self._reader.service if self._reader else self._settings.service
+        self._write([otlp.sums(counts, since_ns, time.time_ns(), service, spans.own_version())], calls=0)
+
+    def finish(self) -> None:
+        """Nothing more comes."""
+        if self._spool:
+            self._guard.runs("finishing the spool", self._spool.finish)()
+
+    def forget(self) -> None:
+        """After a fork: counts and the open file are the parent's."""
+        self.lost.clear()
+        self.written = 0
+        if self._spool:
+            self._spool.forget()
+
+    def _lines(self, exchange: Exchange) -> Sequence[bytes]:
+        """The lines for the spool; the other sinks get theirs here."""
+        if self._reader is None:  # here, not earlier: by now the application has set up its tracer provider
+            self._reader = self._made_reader()
+        call = self._reader.read(exchange)
+        if call is None:
+            return ()
+        encoded = call_attributes.encode(call.record)
+        trace_id, span_id = self._emit(exchange, call.record, encoded)
+        self._learn(exchange, call.record)
+        self._count(exchange, call.record)
+        if not self._spool:
+            return ()
+        named = replace(call.record, trace_id=trace_id, span_id=span_id)
+        return (otlp.line(call._replace(record=named), encoded, spans.own_version()),)
+
+    def _emit(self, exchange: Exchange, record: CallRecord, encoded: Encoded) -> tuple[str, str]:
+        """Span and event, where they are wanted; gives the ids that the call goes by."""
+        ids = None
+        if self._settings.spans != "off" and not spans.is_suppressed(exchange.context):
+            ids = self._span(exchange, record, encoded)
+        if self._settings.log_events:
+            self._event(record, encoded, exchange.context)
+        return ids or (record.trace_id or secrets.token_hex(16), secrets.token_hex(8))
+
+    def _emitted_span(self, exchange: Exchange, record: CallRecord, encoded: Encoded) -> tuple[str, str] | None:
+        agent = plain(exchange.request_headers).get("user-agent", "")
+        covered = self._settings.spans == "auto" and is_covered(exchange.context, agent)
+        return spans.emit_span(record, encoded, exchange.context, covered=covered)
+
+    def _counted(self, exchange: Exchange, record: CallRecord) -> None:
+        if exchange.cut:
+            self.lost["response_over_cap"] += 1
+        self._metrics.count(record, request_bytes=len(exchange.request_body or b""), response_bytes=exchange.size)
+
+    def _write(self, lines: Sequence[bytes], *, calls: int) -> None:
+        """Appends ``lines``, which hold so many ``calls``, to the spool."""
+        if not self._spool:
+            return
+        try:
+            self._spool.write(lines)
+            self._spool.tick()
+            self.written += sum(map(len, lines))
+        except OSError as error:
+            self.lost["spool"] += calls
+            self._guard.tell(
+                "spool",
+                f"prefixscope: cannot write to {self._spool.folder} ({error.strerror or error}): calls are counted in "
+                f"{LOST} and lost until that works",
+            )
+
+    def _made_reader(self) -> Reader:
+        set_ = self._settings
+        return Reader(
+            self._fingerprinter(),
+            self._guard,
+            service=set_.service or self._guard.runs("finding the service's name", _service)() or "",
+            content=set_.content,
+            fingerprint_share=set_.fingerprint_share,
+            memory=set_.memory // 4,
+        )
+
+    def _fingerprinter(self) -> Fingerprinter | None:
+        try:
+            return Fingerprinter(keys.load_key(self._environment), self._settings.memory // 2)
+        except OSError as error:
+            self._guard.tell(
+                "key",
+                f"prefixscope: no fingerprint key ({type(error).__name__} at {keys.key_file(self._environment)}): "
+                "set PREFIXSCOPE_KEY. Usage is captured, prompts are not",
+            )
+            return None
+
+
+def _service() -> str:
+    """The service's name in the resource of the tracer provider, or of one that would be made; "" if nobody set it."""
+    resource = getattr(trace.get_tracer_provider(), "resource", None) or OTELResourceDetector().detect()
+    name = str(resource.attributes.get("service.name", ""))
+    return "" if name.startswith("unknown_service") else name

@@ -1,0 +1,169 @@
+"""One daemon thread that does everything the request thread must not: it takes finished exchanges from a bounded queue.
+
+Producers never wait: what does not fit is dropped and counted. The thread is started with the first exchange, again
+when it has died, and in a child process after a fork.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from queue import Empty, SimpleQueue
+
+from prefixscope.otel_plugin.exchange import Exchange
+from prefixscope.otel_plugin.guard import Guard
+
+_BATCH = 64  # exchanges that are processed, and written, together
+_TICK = 1.0  # seconds of idleness after which an empty batch is processed
+_GATHER = 0.1  # seconds from the first exchange of a batch to its processing: the application goes on first
+_SHARE = 0.2  # of one processor that the thread takes while nothing presses it
+_SLICE = 0.002  # seconds of work after which it rests: a rest costs something too
+_LONGEST_REST = 0.1  # seconds
+_POLL = 0.005  # seconds between two looks of a flush
+
+
+class Worker:
+    """Hands batches of exchanges to ``process``, and an empty one after each second in which nothing came.
+
+    The thread holds the interpreter's lock while it works, and the application needs it. So it begins a moment after a
+    call has ended, and rests from time to time for several times as long as it worked, unless the queue fills up or
+    somebody waits for it.
+
+    Args:
+        process: takes a batch.
+        guard: takes our own errors.
+        calls: how many exchanges may wait.
+        weight: how many bytes those that wait, or are in work, may hold; one that is heavier goes in alone.
+        started: told, on the new thread, that it has started.
+    """
+
+    def __init__(
+        self,
+        process: Callable[[Iterable[Exchange]], None],
+        guard: Guard,
+        *,
+        calls: int,
+        weight: int,
+        started: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._process = process
+        self._started = started
+        self._guard = guard
+        self._most = calls
+        self._most_weight = weight
+        self.reset()
+
+    def reset(self) -> None:
+        """A queue, locks and counts of its own for a child process: those of the parent may be held by its threads."""
+        # SimpleQueue.put may be interrupted by a finaliser that puts as well; queue.Queue would lock up
+        self._queue: SimpleQueue[Exchange | None] = SimpleQueue()
+        self._lock = threading.RLock()
+        self._thread: threading.Thread | None = None
+        self._weight = self._pending = 0
+        self._closed = False
+        self._pressed = threading.Event()  # somebody waits in flush
+        self.dropped = 0
+        self.cpu_ns = 0  # processor time of the thread
+
+    @property
+    def pending(self) -> int:
+        """Exchanges that wait or are in work."""
+        return self._pending
+
+    @property
+    def weight(self) -> int:
+        """The bytes they hold."""
+        return self._weight
+
+    def put(self, exchange: Exchange) -> None:
+        """Takes ``exchange``, or drops it."""
+        weight = exchange.weight
+        with self._lock:
+            too_heavy = self._weight and self._weight + weight > self._most_weight
+            if self._closed or too_heavy or self._pending >= self._most:
+                self.dropped += 1
+                return
+            self._pending += 1
+            self._weight += weight
+        self._queue.put(exchange)
+        if self._thread is None or not self._thread.is_alive():
+            self._start()
+
+    def flush(self, timeout: float) -> bool:
+        """Waits until all that was put before is processed; False if that took longer than ``timeout`` seconds."""
+        deadline = time.monotonic() + timeout
+        self._pressed.set()
+        try:
+            while self._pending and time.monotonic() < deadline:
+                if self._thread is None or not self._thread.is_alive():
+                    self._start()
+                time.sleep(_POLL)
+        finally:
+            self._pressed.clear()
+        return not self._pending
+
+    def close(self, timeout: float) -> bool:
+        """Takes nothing more, and ends the thread when the queue is empty; False if that took too long."""
+        self._closed = True
+        done = self.flush(timeout)
+        self._queue.put(None)
+        thread = self._thread
+        if done and thread is not None and thread is not threading.current_thread():
+            thread.join(timeout)
+        return done
+
+    def _start(self) -> None:
+        with self._lock:
+            if self._thread is not None and self._thread.is_alive():
+                return
+            if self._thread is not None:
+                self._guard.tell("worker", "prefixscope: its worker thread had died and was started again")
+            self._thread = threading.Thread(target=self._run, args=(self._queue,), name="prefixscope", daemon=True)
+            self._thread.start()
+
+    def _run(self, queue: "SimpleQueue[Exchange | None]") -> None:
+        self._guard.runs("start of the worker", self._started)()
+        open_ = True
+        while open_:
+            before = time.thread_time_ns()
+            batch, open_ = self._next(queue)
+            try:
+                self._process(self._paced(batch))
+            except Exception as error:  # noqa: BLE001 - see guard
+                self._guard.caught("processing of calls", error)
+            finally:
+                self._done(batch)
+                self.cpu_ns += time.thread_time_ns() - before
+
+    def _next(self, queue: "SimpleQueue[Exchange | None]") -> tuple[list[Exchange], bool]:
+        """What waits, at most a batch, waiting a second for the first; and whether more may come."""
+        batch: list[Exchange] = []
+        while len(batch) < _BATCH:
+            try:
+                exchange = queue.get_nowait() if batch else queue.get(timeout=_TICK)
+            except Empty:
+                break
+            if exchange is None:
+                return batch, False
+            if not batch:
+                self._pressed.wait(_GATHER * self._ease())
+            batch.append(exchange)
+        return batch, True
+
+    def _paced(self, batch: Sequence[Exchange]) -> Iterator[Exchange]:
+        since = time.thread_time()
+        for exchange in batch:
+            worked = time.thread_time() - since
+            if worked >= _SLICE:
+                self._pressed.wait(min(worked * (1 / _SHARE - 1) * self._ease(), _LONGEST_REST))
+                since = time.thread_time()
+            yield exchange
+
+    def _ease(self) -> float:
+        """1 while there is all the time in the world, 0 when a quarter of the queue is full."""
+        fill = max(self._pending / max(self._most, 1), self._weight / max(self._most_weight, 1))
+        return max(0.0, 1 - 4 * fill)
+
+    def _done(self, batch: Sequence[Exchange]) -> None:
+        with self._lock:
+            self._pending -= len(batch)
+            self._weight -= sum(exchange.weight for exchange in batch)
