@@ -36,7 +36,7 @@ bench: $(VENV)/.installed ## figures, not tests: ratios taken side by side
 # setuptools' editable finder is invisible to mypy, so it gets the import namespace as symlinks
 typing:
 	@mkdir -p .typing/prefixscope
-	@for part in otel_plugin analyzer queries; do ln -sfn ../../$$part .typing/prefixscope/$$part; done
+	@for part in otel_plugin analyzer queries dashboard; do ln -sfn ../../$$part .typing/prefixscope/$$part; done
 
 clean: ## remove what the other targets made
 	rm -rf $(VENV) .typing build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

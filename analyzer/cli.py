@@ -6,11 +6,13 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from importlib import import_module
 from importlib.metadata import version
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from prefixscope.analyzer import lifecycle_commands
 from prefixscope.analyzer.errors import InputError, PrefixscopeError, UsageError
 from prefixscope.analyzer.report.wording import plain
 
@@ -19,6 +21,15 @@ if TYPE_CHECKING:
 
 _EXIT_CODES = (
     "exit codes: 0 ok, 1 the gate of --fail-over, 2 wrong usage, 3 input that cannot be read or has no such calls"
+)
+_EXTRAS = {
+    **dict.fromkeys(("streamlit", "altair"), "dashboard"),
+    **dict.fromkeys(("onnxruntime", "tokenizers", "usearch"), "semantic"),
+}
+_COMMANDS = (  # light modules; what they need is imported when they run
+    "prefixscope.dashboard.command",
+    "prefixscope.analyzer.semantic.command",
+    "prefixscope.analyzer.export_focus",
 )
 _PIPE_WIDTH = 140  # a pipe has no width of its own: tables keep theirs instead of being squeezed into 80 columns
 
@@ -40,7 +51,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] == "prefixscope":
             raise
-        _complain(f"{error.name} is not installed. For this command: pip install 'prefixscope[audit]'")
+        extra = _EXTRAS.get(error.name.partition(".")[0], "audit")
+        _complain(f"{error.name} is not installed. For this command: pip install 'prefixscope[{extra}]'")
         return UsageError.exit_code
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader went away: nothing more to say
@@ -63,6 +75,9 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     _add_audit(commands)
     _add_show(commands)
+    lifecycle_commands.add_parsers(commands)
+    for command in _COMMANDS:
+        import_module(command).add_parser(commands)
     return parser
 
 
@@ -131,9 +146,23 @@ def _audit(arguments: argparse.Namespace) -> int:
         _refuse_empty(analysis.report, arguments)
         if arguments.db:
             opened.keep(analysis.report, analysis.explained, at=_now())
-    report = data.without_small(analysis.report, arguments.min_usd)
+        report = _with_lives(analysis.report, opened, arguments.db)
+    report = data.without_small(report, arguments.min_usd)
     _print_report(report, arguments.form)
     return int(arguments.fail_over is not None and report["recoverable_usd"]["high"] > arguments.fail_over)
+
+
+def _with_lives(report: Any, opened: "Store", db: Path | None) -> Any:
+    """The report with what was decided on its findings; without a store that is kept, nothing was."""
+    from prefixscope.analyzer import checks, ledger  # noqa: PLC0415
+    from prefixscope.analyzer.known import Known  # noqa: PLC0415
+
+    if db is None:
+        return ledger.annotated(report, Known({}), {})
+    board = checks.board(opened, db, _now())
+    for note in board.notes:
+        _complain(note)
+    return ledger.annotated(report, board.known, board.states)
 
 
 def _ingest(opened: "Store", names: Sequence[str]) -> "Ingested":
@@ -165,8 +194,9 @@ def _show(arguments: argparse.Namespace) -> int:
 
     with store.opened(arguments.db, read_only=True) as opened:
         report = opened.last_report()
-    if report is None:
-        raise UsageError(f"{arguments.db} holds no audit yet. Run: prefixscope audit --db {arguments.db}")
+        if report is None:
+            raise UsageError(f"{arguments.db} holds no audit yet. Run: prefixscope audit --db {arguments.db}")
+        report = _with_lives(report, opened, arguments.db)
     everything = [*report["findings"], *report.get("not_claimed", ())]
     found = [finding for finding in everything if finding["id"].startswith(arguments.id)]
     if len(found) != 1:

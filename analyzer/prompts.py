@@ -85,7 +85,7 @@ def prompts_of(table: pa.Table) -> Prompts:
     marked = table["marker_at"].combine_chunks()
     at = marked.flatten().to_numpy() + offsets[ragged.owners(marked.offsets.to_numpy().astype(np.int64))]
     names = pl.Series(pl.from_arrow(table["marker_ttl"].combine_chunks().flatten()), dtype=pl.String)
-    marker_ms = np.zeros(len(segment), dtype=np.int64)
+    marker_ms = np.zeros(len(segment), dtype=np.int32)
     marker_ms[at] = names.replace_strict(_TTL_MS, default=ttl_ms(""), return_dtype=pl.Int64).to_numpy()
     return Prompts(offsets, segment, marker_ms)
 

@@ -31,6 +31,7 @@ st.logo(str(files("prefixscope.dashboard").joinpath("logo.svg")), size="large", 
 page = st.navigation(PAGES)
 st.set_page_config(page_title=f"{page.title} · prefixscope")
 try:
+    frame.admit()
     frame.begin(page.title)
     page.run()
     frame.end()

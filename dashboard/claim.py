@@ -1,7 +1,7 @@
 """A finding's own words and numbers, as the report has them."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import polars as pl
 import streamlit as st
@@ -10,6 +10,8 @@ from prefixscope.analyzer.report import wording
 from prefixscope.dashboard import parts, text
 
 Finding = Mapping[str, Any]
+_MOST_OPTIONS: Final = 3
+_WORTHWHILE: Final = 0.01  # of what the best one saves
 _STATUS_COLOURS = {
     "open": "blue",
     "accepted": "violet",
@@ -44,15 +46,20 @@ def banner(finding: Finding) -> None:
 
 
 def options(finding: Finding) -> None:
-    """The fix; where the report weighs several, all of them side by side."""
-    found = finding.get("options") or []
+    """The fix; where the report weighs several, those that pay side by side, and the others by name."""
     st.markdown(text.literal(finding["fix"]["text"]))
-    if not found:
+    found = finding.get("options") or []
+    best = max((option["saving_usd"] for option in found), default=0.0)
+    paying = [option for option in found if option["saving_usd"] > _WORTHWHILE * best][:_MOST_OPTIONS]
+    if not paying:
         return
-    with st.grid(min(len(found), 3), min_column_width=260, border=True):
-        for option in found:
+    with st.grid(len(paying), min_column_width=260, border=True):
+        for option in paying:
             with st.container():
                 _option(option, chosen=option["action"] == finding["fix"]["action"])
+    rest = [text.fix(option["action"]) for option in found if option not in paying]
+    if rest:
+        st.caption(text.literal(f"Tried as well, and worth less or nothing: {'; '.join(rest)}."))
 
 
 def _option(option: Mapping[str, Any], *, chosen: bool) -> None:

@@ -5,13 +5,15 @@ import ipaddress
 import os
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
-from prefixscope.analyzer.errors import InputError, UsageError
+from prefixscope.analyzer.errors import InputError, StoreError, UsageError
 
 STORE_VARIABLE: Final = "PREFIXSCOPE_STORE"  # how the command tells the app its store
+SIGN_IN_VARIABLE: Final = "PREFIXSCOPE_SIGN_IN"
 DEMO_STORE: Final = "prefixscope-demo.duckdb"
 _PORT: Final = 8517
 _LOOPBACK_NAMES: Final = ("localhost", "127.0.0.1", "[::1]", "::1")
@@ -44,6 +46,11 @@ def add_parser(subparsers: Any) -> None:
         metavar="NAME",
         help="a host name under which the dashboard may be asked for, beside localhost (may be repeated)",
     )
+    parser.add_argument(
+        "--sign-in",
+        action="store_true",
+        help="show nothing to people who have not signed in (OpenID Connect as in .streamlit/secrets.toml)",
+    )
     parser.set_defaults(run=run)
 
 
@@ -51,16 +58,20 @@ def run(arguments: argparse.Namespace) -> int:
     """Serves until interrupted.
 
     Raises:
-        UsageError: neither --db nor --demo, or an address that others can reach without the names it may have.
+        UsageError: neither --db nor --demo, an address that others can reach without the names it may have, or
+            Streamlit is not installed.
     """
     options = server_options(arguments)
-    from streamlit.web import bootstrap  # noqa: PLC0415 - a second of imports, only for this command
-
+    try:
+        from streamlit import config  # noqa: PLC0415 - a second of imports, only for this command
+        from streamlit.web import bootstrap  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise UsageError("the dashboard is not installed: pip install 'prefixscope[dashboard]'") from error
+    if arguments.sign_in:
+        os.environ[SIGN_IN_VARIABLE] = "1"
     with tempfile.TemporaryDirectory(prefix="prefixscope-") as scratch:
         os.environ[STORE_VARIABLE] = str(_store(arguments, Path(scratch)))
         app = str(files("prefixscope.dashboard").joinpath("app.py"))
-        from streamlit import config  # noqa: PLC0415
-
         config._main_script_path = app  # noqa: SLF001 - how `streamlit run` makes it read the theme beside the script
         bootstrap.load_config_options(flag_options=dict(options))
         bootstrap.run(app, is_hello=False, args=[], flag_options=dict(options))
@@ -108,9 +119,25 @@ def _store(arguments: argparse.Namespace, scratch: Path) -> Path:
         raise UsageError("name a store with --db, or look around with --demo")
     path = Path(arguments.db or scratch / DEMO_STORE).resolve()
     if arguments.demo:
-        from prefixscope.dashboard import intake  # noqa: PLC0415 - DuckDB and Polars
-
-        if not intake.SAMPLE.exists():
-            raise InputError(f"{intake.SAMPLE}: no sample traffic here; it comes with the sources of prefixscope")
-        intake.take_in(path, intake.SAMPLE_NAMES)
+        _fill_with_sample(path)
+    elif path.exists():
+        _bring_up_to_date(path)
     return path
+
+
+def _fill_with_sample(path: Path) -> None:
+    from prefixscope.dashboard import intake  # noqa: PLC0415 - DuckDB and Polars
+
+    if path.exists():
+        raise UsageError(f"{path} is there already: --demo would mix the sample with it. Leave out --db, or --demo")
+    if not intake.SAMPLE.exists():
+        raise InputError(f"{intake.SAMPLE}: no sample traffic here; it comes with the sources of prefixscope")
+    intake.take_in(path, intake.SAMPLE_NAMES)
+
+
+def _bring_up_to_date(path: Path) -> None:
+    """Pages only read, so a store of an older version gets its tables here."""
+    from prefixscope.analyzer import store  # noqa: PLC0415 - DuckDB and Polars
+
+    with suppress(StoreError), store.opened(path):  # locked, or no store: the pages say so, and it may pass
+        pass

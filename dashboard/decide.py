@@ -1,6 +1,7 @@
 """The form in which people decide about findings."""
 
 import getpass
+import os
 from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Any, Final
@@ -11,6 +12,7 @@ from prefixscope.analyzer.errors import StoreError
 from prefixscope.analyzer.lifecycle import FOLLOWS, State
 from prefixscope.analyzer.report.wording import usd
 from prefixscope.dashboard import lifecycle, text
+from prefixscope.dashboard.command import SIGN_IN_VARIABLE
 from prefixscope.dashboard.lifecycle import Wish
 
 FORMS: Final = {
@@ -81,6 +83,8 @@ def _who() -> str:
     """Who signs: as before in this session, else as logged in."""
     if "signed" in st.session_state:
         return str(st.session_state["signed"])
+    if os.environ.get(SIGN_IN_VARIABLE):
+        return str(st.user.get("email") or "")
     try:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):  # containers may have a user without a name

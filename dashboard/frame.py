@@ -1,5 +1,6 @@
 """What surrounds every page: title, filters, footer, and the page shown where there is nothing to show yet."""
 
+import os
 import shutil
 import tempfile
 import weakref
@@ -11,9 +12,19 @@ import streamlit as st
 
 from prefixscope.analyzer.errors import StoreError
 from prefixscope.dashboard import data, filters, text
-from prefixscope.dashboard.command import DEMO_STORE
+from prefixscope.dashboard.command import DEMO_STORE, SIGN_IN_VARIABLE
 
 WITHOUT_DATA: Final = ("Upload", "Simulator")  # pages that need no store
+
+
+def admit() -> None:
+    """Where the dashboard was started with --sign-in, ends the run of whoever has not signed in."""
+    if not os.environ.get(SIGN_IN_VARIABLE) or st.user.get("is_logged_in"):
+        return
+    st.title("Sign in", anchor=False)
+    st.text("This dashboard is for people who have signed in.")
+    st.button("Sign in", type="primary", icon=":material/login:", on_click=st.login)
+    st.stop()
 
 
 def begin(title: str) -> None:
@@ -108,9 +119,11 @@ def unreadable(error: StoreError) -> None:
     with st.container(horizontal=True):
         if st.button("Try again", type="primary", icon=":material/refresh:"):
             st.rerun()
-        if data.is_private() and st.button("Back to the store of the command line"):
+        if data.is_private() and st.button("Back to the store of this dashboard"):
             data.use(None)
             st.rerun()
+        if st.button("Look around with sample data", icon=":material/play_arrow:"):
+            open_sample()
 
 
 def _readable() -> bool:

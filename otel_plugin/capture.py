@@ -53,6 +53,7 @@ class Capture:
             response_cap=settings.response_cap,
             amend=amender if settings.include_usage or settings.cache_diagnostics else None,
         )
+        atexit.register(self.close)
         _RUNNING.add(self)
 
     def flush(self, timeout: float | None = None) -> bool:
@@ -84,7 +85,7 @@ class Capture:
     def sums(self) -> Mapping[str, Mapping[str, float]]:
         """See ``metrics.Source``."""
         return {
-            LOST: {**self.sinks.lost, "queue_full": self.worker.dropped},
+            LOST: {**self.sinks.lost, "queue_full": self.worker.dropped, "worker": self.worker.failed},
             ERRORS: dict(self.guard.errors),
             "prefixscope.worker.cpu_time": {"": self.worker.cpu_ns / 1e9},
             "prefixscope.spool.written": {"": self.sinks.written},
@@ -102,7 +103,8 @@ class Capture:
     def _tell_losses(self) -> None:
         """If there is news."""
         counts = self.sums()
-        news = {name: counts[name] for name in (LOST, ERRORS) if any(counts[name].values())}
+        found = {name: {reason: n for reason, n in counts[name].items() if n} for name in (LOST, ERRORS)}
+        news = {name: losses for name, losses in found.items() if losses}
         if news != self._told:
             self._told, self._told_at = news, time.monotonic()
             self.sinks.tell(news, self._started_ns)
@@ -115,7 +117,7 @@ class Capture:
             return Endpoints()
 
     def _worker_started(self) -> None:
-        """Registers for the end of the process, later than tracer providers did: what comes last runs first."""
+        """Registers for the end of the process anew, later than tracer providers did: what comes last runs first."""
         atexit.unregister(self.close)
         atexit.register(self.close)
         if multiprocessing := sys.modules.get("multiprocessing.util"):  # its processes end without atexit

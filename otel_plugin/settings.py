@@ -69,7 +69,7 @@ class Settings:
     spool_rotate: int = _setting(64 << 20, "A spool file is finished when it has this size", _count, shown="64M")
     spool_age: float = _setting(3600.0, "… or this age in seconds", _seconds)
     spool_quota: int = _setting(
-        1 << 30, "Size of all spool files together; beyond it calls are counted, not written", _count, shown="1G"
+        1 << 30, "Size of all spool files together: the oldest finished ones make room", _count, shown="1G"
     )
     service: str = _setting("", "Name of the service", shown="`OTEL_SERVICE_NAME`")
     endpoints: tuple[str, ...] = _setting(

@@ -61,7 +61,8 @@ class Worker:
         self._weight = self._pending = 0
         self._closed = False
         self._pressed = threading.Event()  # somebody waits in flush
-        self.dropped = 0
+        self.dropped = 0  # for want of room, or because they came too late
+        self.failed = 0  # in batches that came to grief
         self.cpu_ns = 0  # processor time of the thread
 
     @property
@@ -85,7 +86,7 @@ class Worker:
             self._pending += 1
             self._weight += weight
         self._queue.put(exchange)
-        if self._thread is None or not self._thread.is_alive():
+        if not self._runs():
             self._start()
 
     def flush(self, timeout: float) -> bool:
@@ -94,8 +95,8 @@ class Worker:
         self._pressed.set()
         try:
             while self._pending and time.monotonic() < deadline:
-                if self._thread is None or not self._thread.is_alive():
-                    self._start()
+                if not self._runs() and not self._start():
+                    self._work_off()
                 time.sleep(_POLL)
         finally:
             self._pressed.clear()
@@ -111,43 +112,64 @@ class Worker:
             thread.join(timeout)
         return done
 
-    def _start(self) -> None:
+    def _runs(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()
+
+    def _start(self) -> bool:
+        """False if no thread can be started, as from Python 3.12 on while the interpreter shuts down."""
         with self._lock:
-            if self._thread is not None and self._thread.is_alive():
-                return
+            if self._runs():
+                return True
             if self._thread is not None:
                 self._guard.tell("worker", "prefixscope: its worker thread had died and was started again")
-            self._thread = threading.Thread(target=self._run, args=(self._queue,), name="prefixscope", daemon=True)
-            self._thread.start()
+            thread = threading.Thread(target=self._run, args=(self._queue,), name="prefixscope", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:
+                return False
+            self._thread = thread
+            return True
 
     def _run(self, queue: "SimpleQueue[Exchange | None]") -> None:
         self._guard.runs("start of the worker", self._started)()
-        open_ = True
-        while open_:
-            before = time.thread_time_ns()
-            batch, open_ = self._next(queue)
-            try:
-                self._process(self._paced(batch))
-            except Exception as error:  # noqa: BLE001 - see guard
-                self._guard.caught("processing of calls", error)
-            finally:
-                self._done(batch)
-                self.cpu_ns += time.thread_time_ns() - before
+        while self._turn(queue, wait=_TICK):
+            pass
 
-    def _next(self, queue: "SimpleQueue[Exchange | None]") -> tuple[list[Exchange], bool]:
-        """What waits, at most a batch, waiting a second for the first; and whether more may come."""
+    def _work_off(self) -> None:
+        """On the caller's thread, as there is no other."""
+        while self._pending and self._turn(self._queue, wait=0):
+            pass
+
+    def _turn(self, queue: "SimpleQueue[Exchange | None]", *, wait: float) -> bool:
+        """Processes one batch; False if it was the last."""
         batch: list[Exchange] = []
+        processed = False
+        before = time.thread_time_ns()
+        try:
+            more = self._gather(queue, batch, wait)
+            self._process(self._paced(batch))
+            processed = True
+        except Exception as error:  # noqa: BLE001 - see guard
+            more = True
+            self._guard.caught("processing of calls", error)
+        finally:  # also where the thread is killed
+            self._done(batch, processed=processed)
+            self.cpu_ns += time.thread_time_ns() - before
+        return more
+
+    def _gather(self, queue: "SimpleQueue[Exchange | None]", batch: list[Exchange], wait: float) -> bool:
+        """Fills ``batch``, waiting ``wait`` seconds for the first; False if nothing more may come."""
         while len(batch) < _BATCH:
             try:
-                exchange = queue.get_nowait() if batch else queue.get(timeout=_TICK)
+                exchange = queue.get_nowait() if batch or not wait else queue.get(timeout=wait)
             except Empty:
                 break
             if exchange is None:
-                return batch, False
-            if not batch:
-                self._pressed.wait(_GATHER * self._ease())
+                return False
             batch.append(exchange)
-        return batch, True
+            if len(batch) == 1:
+                self._pressed.wait(_GATHER * self._ease())
+        return True
 
     def _paced(self, batch: Sequence[Exchange]) -> Iterator[Exchange]:
         since = time.thread_time()
@@ -163,7 +185,8 @@ class Worker:
         fill = max(self._pending / max(self._most, 1), self._weight / max(self._most_weight, 1))
         return max(0.0, 1 - 4 * fill)
 
-    def _done(self, batch: Sequence[Exchange]) -> None:
+    def _done(self, batch: Sequence[Exchange], *, processed: bool) -> None:
         with self._lock:
             self._pending -= len(batch)
             self._weight -= sum(exchange.weight for exchange in batch)
+            self.failed += 0 if processed else len(batch)

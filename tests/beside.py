@@ -1,7 +1,7 @@
 """A program whose calls are instrumented by prefixscope and by somebody else as well.
 
-``python beside.py <spans> <spool> <url> <ours first?> <module:Instrumentor>…`` writes all spans to the file <spans>,
-one JSON object a line, as the SDK's console exporter has them.
+``python beside.py <spans> <spool> <url> <scope> <ours first?> <module:Instrumentor>…`` writes all spans to the file
+<spans>, one JSON object a line, as the SDK's console exporter has them.
 """
 
 import asyncio
@@ -28,13 +28,13 @@ _CONVERSE: Any = {
     "system": prompts.CONVERSE["system"],
     "messages": [{"role": "user", "content": [{"text": prompts.QUESTION}]}],
 }
-_PLAN: Any = {"extra_headers": Plan("beside").headers}
 _KEY = "of no account"
 
 
 def main() -> None:
     """Instrument, call, and leave."""
-    file, spool, url, ours_first, *others = sys.argv[1:]
+    file, spool, url, scope, ours_first, *others = sys.argv[1:]
+    plan = Plan(scope).headers
     with Path(file).open("w", encoding="utf-8") as out:
         provider = TracerProvider()
         exporter = ConsoleSpanExporter(out=out, formatter=lambda span: span.to_json(indent=None) + "\n")
@@ -43,8 +43,8 @@ def main() -> None:
         steps = [*others, ""] if ours_first == "no" else ["", *others]
         for step in steps:
             _instrument(step, spool)
-        _call(url)
-        asyncio.run(_call_asynchronously(url))
+        _call(url, plan)
+        asyncio.run(_call_asynchronously(url, plan))
         uninstrument()
         provider.shutdown()
 
@@ -57,31 +57,33 @@ def _instrument(other: str, spool: str) -> None:
     getattr(import_module(module), name)().instrument()
 
 
-def _call(url: str) -> None:
+def _call(url: str, plan: dict[str, str]) -> None:
+    sent: Any = {"extra_headers": plan}
     gpt = openai.OpenAI(api_key=_KEY, base_url=f"{url}/v1")
-    gpt.chat.completions.create(**_CHAT, **_PLAN)
-    list(gpt.chat.completions.create(**_CHAT, **prompts.CHAT_STREAM, **_PLAN))
-    gpt.responses.create(**prompts.RESPONSES, **_PLAN)
-    list(gpt.responses.create(**prompts.RESPONSES, stream=True, **_PLAN))
+    gpt.chat.completions.create(**_CHAT, **sent)
+    list(gpt.chat.completions.create(**_CHAT, **prompts.CHAT_STREAM, **sent))
+    gpt.responses.create(**prompts.RESPONSES, **sent)
+    list(gpt.responses.create(**prompts.RESPONSES, stream=True, **sent))
     claude = anthropic.Anthropic(api_key=_KEY, base_url=url)
-    claude.messages.create(**_CLAUDE, **_PLAN)
-    list(claude.messages.create(**_CLAUDE, stream=True, **_PLAN))
-    with claude.messages.stream(**_CLAUDE, **_PLAN) as stream:
+    claude.messages.create(**_CLAUDE, **sent)
+    list(claude.messages.create(**_CLAUDE, stream=True, **sent))
+    with claude.messages.stream(**_CLAUDE, **sent) as stream:
         stream.get_final_message()
-    headers_of_bedrock.set(Plan("beside").headers)
+    headers_of_bedrock.set(plan)
     bedrock = Clients(url).get("bedrock")
     bedrock.converse(**_CONVERSE)
     list(bedrock.converse_stream(**_CONVERSE)["stream"])
 
 
-async def _call_asynchronously(url: str) -> None:
+async def _call_asynchronously(url: str, plan: dict[str, str]) -> None:
+    sent: Any = {"extra_headers": plan}
     async with openai.AsyncOpenAI(api_key=_KEY, base_url=f"{url}/v1") as gpt:
-        await gpt.chat.completions.create(**_CHAT, **_PLAN)
-        async for _ in await gpt.chat.completions.create(**_CHAT, **prompts.CHAT_STREAM, **_PLAN):
+        await gpt.chat.completions.create(**_CHAT, **sent)
+        async for _ in await gpt.chat.completions.create(**_CHAT, **prompts.CHAT_STREAM, **sent):
             pass
     async with anthropic.AsyncAnthropic(api_key=_KEY, base_url=url) as claude:
-        await claude.messages.create(**_CLAUDE, **_PLAN)
-        async for _ in await claude.messages.create(**_CLAUDE, stream=True, **_PLAN):
+        await claude.messages.create(**_CLAUDE, **sent)
+        async for _ in await claude.messages.create(**_CLAUDE, stream=True, **sent):
             pass
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from prefixscope.analyzer.semantic import guards
 from prefixscope.analyzer.semantic.embedding import MiniLM, known_words
 from prefixscope.analyzer.semantic.threshold import Labelled
+from prefixscope.analyzer.semantic.words import canonical
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "semantic"
 _FOW = DATA / "fow" / "fow_cache" / "data"
@@ -28,11 +29,15 @@ def pairs() -> list[Pair]:
     return [Pair(row["id"], row["a"], row["b"], row["same_answer"]) for row in _rows(_FOW / "pairs.jsonl")]
 
 
-def conversations() -> list[Pair]:
-    """The last messages of its conversation pairs."""
-    files = sorted(_FOW.glob("conv-*/*.jsonl"))
-    rows = (row for file in files for row in _rows(file))
-    return [Pair(row["id"], row["a"][-1]["content"], row["b"][-1]["content"], row["same_answer"]) for row in rows]
+def conversations() -> tuple[list[Pair], set[str]]:
+    """The last messages of its conversation pairs, and the names of those that come after one and the same talk."""
+    rows = [row for file in sorted(_FOW.glob("conv-*/*.jsonl")) for row in _rows(file)]
+    found = [Pair(row["id"], row["a"][-1]["content"], row["b"][-1]["content"], row["same_answer"]) for row in rows]
+    return found, {row["id"] for row in rows if _before(row["a"]) == _before(row["b"])}
+
+
+def _before(turns: Sequence[dict[str, str]]) -> list[tuple[str, str]]:
+    return [(turn["role"], canonical(turn["content"])) for turn in turns[:-1]]
 
 
 def judged(found: Sequence[Pair]) -> list[Labelled]:

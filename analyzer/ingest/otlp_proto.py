@@ -1,6 +1,7 @@
 """OTLP protobuf messages -> spans."""
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any, TypeVar, cast
 
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]  # protobuf ships no types
@@ -33,13 +34,34 @@ def spans(data: bytes) -> list[Span]:
     Raises:
         NotOtlpError: it is neither.
     """
-    traces = _decoded(ExportTraceServiceRequest, data)
-    if traces is not None and all(len(s.trace_id) == 16 for g in traces.resource_spans for s in _of_group(g)):
-        return list(_spans(traces))
-    logs = _decoded(ExportLogsServiceRequest, data)
-    if logs is not None and all(_has_time(r) for g in logs.resource_logs for s in g.scope_logs for r in s.log_records):
-        return list(_events(logs))
+    for read in (of_traces, of_logs):
+        with suppress(NotOtlpError):
+            return read(data)
     raise NotOtlpError("not OTLP traces or logs in protobuf: the file is damaged, or holds metrics or something else")
+
+
+def of_traces(data: bytes) -> list[Span]:
+    """The spans of an ExportTraceServiceRequest.
+
+    Raises:
+        NotOtlpError: it is none, or of another signal.
+    """
+    traces = _decoded(ExportTraceServiceRequest, data)
+    if traces is None or any(len(s.trace_id) != 16 for g in traces.resource_spans for s in _of_group(g)):
+        raise NotOtlpError("not OTLP traces in protobuf: damaged, or of another signal")
+    return list(_spans(traces))
+
+
+def of_logs(data: bytes) -> list[Span]:
+    """The call events of an ExportLogsServiceRequest.
+
+    Raises:
+        NotOtlpError: it is none, or of another signal.
+    """
+    logs = _decoded(ExportLogsServiceRequest, data)
+    if logs is None or not all(_has_time(r) for g in logs.resource_logs for s in g.scope_logs for r in s.log_records):
+        raise NotOtlpError("not OTLP logs in protobuf: damaged, or of another signal")
+    return list(_events(logs))
 
 
 def _decoded(kind: type[_Request], data: bytes) -> _Request | None:

@@ -8,6 +8,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from prefixscope.analyzer import ledger
 from prefixscope.analyzer.report import wording
 from prefixscope.analyzer.report.wording import hit_rate, missed, share, tokens, usd, usd_range
 
@@ -99,6 +100,8 @@ def _parts(report: Mapping[str, Any]) -> Iterator[RenderableType]:
         yield _finding(finding, f"{number}. ")
     if report["not_claimed"]:
         yield _not_claimed(report["not_claimed"])
+    if any(finding["status"] != "open" for finding in report["findings"]) or report["ledger"]["verified"]["findings"]:
+        yield _ledger(report)
     if report["model_check"]:
         yield _model_check(report)
     if report["provider_diagnosis"]:
@@ -137,8 +140,15 @@ def _finding(finding: Mapping[str, Any], number: str = "") -> RenderableType:
         Text(f"{finding['headline']}."),
         Text(f"Fix: {finding['fix']['text']}"),
         Text(f"{usd_range(finding['saving_usd_per_week'])} a week at this rate.", style="dim"),
+        *(Text(line, style="dim") for line in _life(finding)),
     )
     return Group(title, Padding(Group(*lines), (0, 0, 0, 3)))
+
+
+def _life(finding: Mapping[str, Any]) -> Iterator[str]:
+    """What was decided, if anything was."""
+    if finding["status"] != "open":
+        yield f"{ledger.life(finding)}."
 
 
 def _formula(finding: Mapping[str, Any]) -> Table:
@@ -164,6 +174,13 @@ def _not_claimed(rows: list[Mapping[str, Any]]) -> Table:
         table.add_row(
             f"… {len(rows) - _MOST_UNCLAIMED:,} more", *[""] * 4, Text("all in the report's JSON", style="dim")
         )
+    return table
+
+
+def _ledger(report: Mapping[str, Any]) -> Table:
+    table = _table("what became of findings", what="left", figure="right", note="left")
+    for row in ledger.lines(report["ledger"]):
+        table.add_row(*row)
     return table
 
 

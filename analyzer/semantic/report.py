@@ -25,9 +25,9 @@ Report = Mapping[str, Any]
 def build(found: Analysis, *, with_text: bool = True) -> Report:
     """Sums up an analysis. Dollars are floats rounded to 1e-10.
 
-    Keys: schema_version, window, calls, left_out, scope, policy, told_threshold, embedder, tiers, exact_alone, unit_cost, budget,
-    curve, candidates, freshness, existing, findings, notes, quarantine. ``with_text`` decides whether questions and
-    answers are in it.
+    Keys: schema_version, window, calls, left_out, scope, policy, told_threshold, embedder, tiers, exact_alone,
+    unit_cost, budget, curve, candidates, freshness, existing, findings, notes, quarantine. ``with_text`` decides
+    whether questions and answers are in it.
     """
     return {
         "schema_version": SCHEMA_VERSION,

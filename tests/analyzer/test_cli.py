@@ -281,6 +281,10 @@ FINDING = {
     "formula": [{"bucket": str, "tokens": float, "usd": float}],
     "comparison": COMPARISON,
     "examples": EXAMPLES,
+    "status": str,
+    "overdue": bool,
+    "verified_usd": (float, dict, type(None)),
+    **dict.fromkeys(("first_seen", "owner", "due", "until", "fixed_on"), (str, type(None))),
 }
 UNCLAIMED = {
     **dict.fromkeys(("id", "cause", "verdict", "service", "provider", "model", "headline"), str),
@@ -311,6 +315,9 @@ CONTRACT = {
     ],
     "model_check": list,
     "provider_diagnosis": [{"provider": str, "reason": str, "cause": str, "calls": int, "agree": bool}],
+    "ledger": dict.fromkeys(
+        ("potential", "accepted", "dismissed", "fixed", "verified", "not_confirmed", "regressed"), dict
+    ),
     "unpriced_models": [{"provider": str, "model": str, "calls": int}],
     "quarantine": [{"file": str, "line": int, "reason": str}],
 }

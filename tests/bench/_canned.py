@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 _LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 _USAGE = {
@@ -48,7 +48,7 @@ ANSWER, STREAM = _answer(), _stream()
 
 def _serve(connection: socket.socket) -> None:
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    with connection:
+    with connection, suppress(ConnectionError):  # a client that ends closes without a word
         while body := _request(connection):
             if b'"stream":true' in body:
                 for chunk in STREAM:

@@ -28,7 +28,6 @@ from prefixscope.analyzer.semantic.tiers import Policy
 from semantic_traffic import made_up
 
 _BUDGETS = (0.05, 0.01, 0.0)
-_COMPARED = ((False, 0.0, 0.92), (False, 0.0, 0.95), (True, 0.0, 0.92), (True, 0.9, 0.814))
 _SIZES = (25_000, 50_000, 100_000)
 
 
@@ -40,8 +39,8 @@ def _pairs() -> None:
     tuned, held = halves(judged(pairs()))
     print(f"\nlabelled pairs, the half not tuned on: {len(held)} pairs, {sum(p.same for p in held)} should be served")
     _table(tuned, held)
-    print("\nconversation pairs (the last message alone is compared; the conversation before differs):")
-    _conversations()
+    print("\nconversation pairs, all of them:")
+    _conversations(choose(tuned, 0.01, Policy()).policy or Policy())
 
 
 def _table(tuned: Sequence[Labelled], held: Sequence[Labelled]) -> None:
@@ -70,12 +69,19 @@ def _best_alone(held: Sequence[Labelled], rate: float) -> int:
     return max((m.right for m in found if m.rate <= rate), default=0)
 
 
-def _conversations() -> None:
-    found = judged(conversations())
-    alone = measure(Policy(threshold=0.92, guarded=False), found)
-    same = sum(p.same for p in found)
-    print(f"  cosine 0.92 alone: {alone.right}/{same} served, {alone.wrong}/{len(found) - same} traps served")
-    print(f"  ours (same conversation required): 0/{same} served, 0/{len(found) - same} traps served")
+def _conversations(policy: Policy) -> None:
+    found, same_talk = conversations()
+    compared = judged(found)
+    same = sum(p.same for p in compared)
+    apart = len(compared) - same
+    ways = {
+        "cosine 0.92 on the last message alone": (Policy(threshold=0.92, guarded=False), compared),
+        "ours on the last message alone": (policy, compared),
+        "ours, where the conversation before is the same": (policy, [p for p in compared if p.name in same_talk]),
+    }
+    for name, (how, rows) in ways.items():
+        measured = measure(how, rows)
+        print(f"  {name}: {measured.right}/{same} served, {measured.wrong}/{apart} traps served")
 
 
 def _near() -> None:
@@ -104,14 +110,28 @@ def _clinc() -> list[tuple[str, str]] | None:
 
 def _nearest(rows: Sequence[tuple[str, str]]) -> None:
     texts, intents = zip(*dict(rows).items(), strict=True)
-    alike, count = _matches(texts), len(texts)
-    for guarded, overlap, threshold in _COMPARED:
-        passing = alike.passing(guarded=guarded, overlap=overlap) & (alike.cosine >= threshold)
-        best = _best_of(alike, np.flatnonzero(passing))
-        wrong = sum(intents[alike.later[p]] != intents[alike.earlier[p]] for p in best)
-        how = f"guards, overlap {overlap}" if guarded else "alone"
-        rate = wrong / len(best) if best else 0.0
-        print(f"  cosine {threshold} {how}: {len(best)}/{count} served, {wrong} wrong ({rate:.1%})")
+    alike = _matches(texts)
+    found = [_labelled(alike, pair, intents) for pair in _best_of(alike, np.arange(len(alike)))]
+    for threshold in (0.92, 0.95):
+        alone = measure(Policy(threshold=threshold, guarded=False), found)
+        print(f"  cosine {threshold} alone: {alone.served}/{len(texts)} served, {alone.wrong} wrong ({alone.rate:.1%})")
+    for budget in _BUDGETS:
+        choice = choose(found, budget, Policy())
+        if choice.policy is None:
+            print(f"  budget {budget:.0%}: no threshold keeps it")
+            continue
+        checked = choice.checked_on
+        print(
+            f"  budget {budget:.0%}, chosen on one half, checked on the other: {checked.served} served, {checked.wrong} "
+            f"wrong ({checked.rate:.1%}, at most {checked.bound:.1%}); cosine {choice.policy.threshold:.3f}, "
+            f"overlap {choice.policy.overlap}, of {len(found)} pairs"
+        )
+
+
+def _labelled(alike: matches.Matches, pair: int, intents: Sequence[str]) -> Labelled:
+    same = intents[alike.later[pair]] == intents[alike.earlier[pair]]
+    cosine, overlap = float(alike.cosine[pair]), float(alike.overlap[pair])
+    return Labelled(f"pair {alike.later[pair]}", cosine, overlap, alike.reasons[pair], same=same)
 
 
 def _matches(texts: Sequence[str]) -> matches.Matches:

@@ -18,18 +18,17 @@ from playwright.sync_api import Browser  # noqa: E402 - the path above
 from browsing import browser, served, watched  # noqa: E402
 from dashboards import MAIN, PAGES  # noqa: E402
 
-_README = ("weekly", "finding")
-_TALLEST = 5000  # pixels
+_README = {"weekly": "/", "finding": "/finding?service=billing-assistant"}  # a leak whose break can be seen
+_SCREEN, _TALLEST = 1200, 5000  # pixels
 
 
-def shoot(found: Browser, home: str, page: str, path: Path, *, width: int, scheme: str, whole: bool) -> None:
+def shoot(found: Browser, home: str, address: str, path: Path, *, width: int, scheme: str, whole: bool) -> None:
     """One page, as high as it is, or as much of it as a screen shows."""
     with watched(found, home, width=width, scheme=scheme) as watch:
-        watch.open("/" if page == "weekly" else f"/{page}")
-        if whole:
-            height = watch.page.locator(MAIN).evaluate("main => main.scrollHeight")
-            watch.page.set_viewport_size({"width": width, "height": min(height, _TALLEST)})
-            watch.page.wait_for_timeout(800)  # charts are drawn anew in the larger window
+        watch.open(address)
+        height = watch.page.locator(MAIN).evaluate("main => main.scrollHeight") if whole else _SCREEN
+        watch.page.set_viewport_size({"width": width, "height": min(height, _TALLEST)})
+        watch.page.wait_for_timeout(800)  # charts are drawn anew in the larger window
         watch.page.screenshot(path=path)
 
 
@@ -46,15 +45,16 @@ def main() -> None:
         browser() as found,
     ):
         if not arguments.all:
-            for page in _README:
+            for page, address in _README.items():
                 path = arguments.folder / f"{page}.png"
-                shoot(found, home, page, path, width=1440, scheme="light", whole=False)
+                shoot(found, home, address, path, width=1440, scheme="light", whole=False)
             return
         for page in PAGES:
             for width in (1440, 900):
                 for scheme in ("light", "dark"):
                     path = arguments.folder / f"{page}-{width}-{scheme}.png"
-                    shoot(found, home, page, path, width=width, scheme=scheme, whole=True)
+                    address = "/" if page == "weekly" else f"/{page}"
+                    shoot(found, home, address, path, width=width, scheme=scheme, whole=True)
 
 
 if __name__ == "__main__":

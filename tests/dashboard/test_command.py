@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from prefixscope.analyzer import store
 from prefixscope.analyzer.errors import UsageError
 from prefixscope.dashboard import command
 
@@ -58,6 +59,29 @@ def test_it_needs_a_store_or_the_demo() -> None:
     """Else it says which options there are."""
     with pytest.raises(UsageError, match="--demo"):
         command.run(parsed())
+
+
+def test_the_demo_leaves_a_store_alone(tmp_path: Path) -> None:
+    """Sample calls would be mixed with one's own."""
+    path = tmp_path / "calls.duckdb"
+    path.touch()
+    with pytest.raises(UsageError, match="is there already"):
+        command.run(parsed("--db", str(path), "--demo"))
+
+
+def test_an_older_store_is_brought_up_to_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the pages read it; they could not."""
+    monkeypatch.setattr(store, "_SCHEMA", store._SCHEMA[:2])
+    monkeypatch.setattr(store, "VERSION", 2)
+    monkeypatch.setattr(store.Store, "sum_up", lambda _: None)  # version 2 had nothing to sum up into
+    path = tmp_path / "old.duckdb"
+    with store.opened(path) as opened:
+        version = opened.frame("store/version").item()
+    monkeypatch.undo()
+    assert version == 2
+    command._bring_up_to_date(path)
+    with store.opened(path, read_only=True) as opened:
+        assert opened.frame("pages/scopes").is_empty()
 
 
 def test_options_exist_in_streamlit() -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dashboards import HOSTILE, PAGES, Run
+from dashboards import APP, HOSTILE, PAGES, TIMEOUT, Run
+from prefixscope.dashboard.command import SIGN_IN_VARIABLE, STORE_VARIABLE
 
 NEEDS_STORE = tuple(page for page in PAGES if page not in {"simulator", "upload"})
 HOLD = "import duckdb, sys; con = duckdb.connect(sys.argv[1]); print('held', flush=True); sys.stdin.read()"
@@ -135,3 +136,21 @@ def test_hostile_stores_have_findings(hostile: Path, show: Run) -> None:
     """So the tests above look at something."""
     app = show(hostile, "findings")
     assert len(app.dataframe[0].value) == len(HOSTILE)
+
+
+def test_nobody_sees_anything_without_signing_in(sample: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With --sign-in; who has signed in sees the page."""
+    monkeypatch.setenv(STORE_VARIABLE, str(sample))
+    monkeypatch.setenv(SIGN_IN_VARIABLE, "1")
+    app = AppTest.from_file(APP, default_timeout=TIMEOUT)
+    app.user = {"is_logged_in": False}
+    app.run()
+    assert not app.exception
+    assert [button.label for button in app.button] == ["Sign in"]
+    assert not app.metric
+    assert not app.selectbox
+    app.user = {"is_logged_in": True, "email": "ana@example.com"}
+    app.run()
+    assert app.metric
+    app.switch_page("app_pages/finding.py").run()
+    assert app.text_input(key="decision_by").value == "ana@example.com"

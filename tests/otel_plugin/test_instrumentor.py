@@ -161,3 +161,19 @@ def test_public_names() -> None:
         assert callable(getattr(prefixscope.otel_plugin, name))
     with pytest.raises(AttributeError, match="nothing"):
         getattr(prefixscope.otel_plugin, "nothing")  # noqa: B009 - mypy knows that it is not there
+
+
+def test_http_spans_are_switched_on_as_well() -> None:
+    """For programs that do not use auto-instrumentation; not twice, and not if they are not wanted."""
+    script = """
+from prefixscope.otel_plugin import instrument
+from opentelemetry.instrumentation.httpx import HTTPX2ClientInstrumentor, HTTPXClientInstrumentor
+kinds = HTTPXClientInstrumentor(), HTTPX2ClientInstrumentor()
+def on(): return [kind.is_instrumented_by_opentelemetry for kind in kinds]
+instrument(spool="off", http_spans=False)
+print(on())
+HTTPXClientInstrumentor().instrument()
+instrument()
+print(on())
+"""
+    assert python(script) == "[False, False]\n[True, True]"

@@ -63,6 +63,13 @@ def test_an_exit_in_the_middle_of_a_stream(provider: FakeProvider, tmp_path: Pat
     assert not [path for path in spool.files(tmp_path) if path.name.endswith(spool.LIVE)]
 
 
+def test_an_exit_in_the_middle_of_the_first_stream(provider: FakeProvider, tmp_path: Path) -> None:
+    """Nothing had ended before, so nothing was running yet."""
+    run("response = ask(stream=True)\nnext(response.iter_raw())\n", provider, tmp_path, Reply(words=50, pause=0.01))
+    (record,) = records(tmp_path)
+    assert (record.status, record.aborted) == (200, True)
+
+
 def test_an_exit_with_much_to_do(provider: FakeProvider, tmp_path: Path) -> None:
     """The queue is emptied first."""
     run("for _ in range(50): ask()\n", provider, tmp_path)

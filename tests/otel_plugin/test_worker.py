@@ -123,9 +123,36 @@ def test_an_error_costs_a_batch_and_no_thread(caplog: pytest.LogCaptureFixture) 
         worker.put(finished())
         assert worker.flush(10)
     worker.close(10)
-    assert (len(seen), worker.pending, worker.weight) == (2, 0, 0)
+    assert (len(seen), worker.pending, worker.weight, worker.failed) == (2, 0, 0, 1)
     assert guard.errors == {"processing of calls": 1}
     assert len(caplog.records) == 1
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_what_a_killed_thread_had_in_hand_is_counted() -> None:
+    """Nobody waits for it."""
+
+    def process(batch: Iterable[Exchange]) -> None:
+        raise SystemExit
+
+    worker = Worker(process, Guard(), calls=10, weight=1000)
+    worker.put(finished())
+    assert worker.flush(10)
+    assert (worker.pending, worker.weight, worker.failed) == (0, 0, 1)
+
+
+def test_without_a_thread_the_flush_does_the_work(sink: Sink, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the interpreter shuts down, Python 3.12 starts no thread any more."""
+
+    def start(_: threading.Thread) -> None:
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    worker = Worker(sink, Guard(reraise=True), calls=100, weight=10_000)
+    for _ in range(70):
+        worker.put(finished())
+    assert worker.close(10)
+    assert (len(sink.seen), worker.pending) == (70, 0)
 
 
 def test_a_closed_worker_takes_nothing(worker: Worker, sink: Sink) -> None:
