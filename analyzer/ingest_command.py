@@ -1,4 +1,4 @@
-"""``prefixscope ingest``: takes files of traces and logs into a store, without analysing them. Heavy imports come late."""
+"""``prefixscope ingest``: takes traces and logs into a store, without analysing them. Heavy imports come late."""
 
 import argparse
 import json
@@ -24,8 +24,8 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "ingest",
         help="take traces, logs or a spool into a store, without analysing them",
-        description="Reads what `prefixscope audit` reads, and keeps the calls in a store. A call that is there already "
-        "is not taken twice, so the same files may be read again.",
+        description="Reads what `prefixscope audit` reads, and keeps the calls in a store. A call that is there is not "
+        "taken twice, so the same files may be read again.",
     )
     parser.add_argument(
         "paths", nargs="*", metavar="PATH", help="files, folders or globs; none: the spool of this user's services"

@@ -5,7 +5,7 @@ from functools import lru_cache
 
 # Each step takes away one thing that names where or when a model is served, not which model it is.
 _HOST = re.compile(r"^(?:[a-z-]+\.)+(?=[a-z])")  # us.anthropic. / amazon. / global.openai. (no digits: not "gpt-5.")
-_TAG = re.compile(r"(?:-v\d+)?(?::|@|\[).*$")  # -v1:0 / :free / @20250929 / [1m]
+_TAG = re.compile(r"(?:-v\d+)?(?::|@|\[).*$", re.DOTALL)  # -v1:0 / :free / @20250929 / [1m]
 _REVISION = re.compile(r"(?<=\d)-v\d+$")  # claude-opus-4-6-v1
 _DATE = re.compile(r"-20\d{2}-?(?:0[1-9]|1[0-2])-?(?:0[1-9]|[12]\d|3[01])(?=$|-)")  # -20250929 / -2025-08-07
 _CLAUDE_VERSION_FIRST = re.compile(r"^claude-(\d+(?:-\d+)?)-([a-z]+)")  # claude-3-7-sonnet

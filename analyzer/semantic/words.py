@@ -13,6 +13,8 @@ from functools import cache, lru_cache
 from importlib import resources
 from typing import Any
 
+from prefixscope.analyzer.semantic.extra import missing
+
 _TOKEN = re.compile(
     r"https?://\S+|[\w.+-]+@[\w-]+\.[\w.]+"  # links and addresses, whole
     r"|[£$€¥₹]|\d+(?:[.,:]\d+)*|%|°[cf]"  # numbers and the signs around them
@@ -112,8 +114,10 @@ def _numerals(lists: Mapping[str, Any]) -> dict[str, int]:
 
 @cache
 def _stemmer() -> Any:
-    import snowballstemmer  # type: ignore[import-untyped]  # noqa: PLC0415 - of the extra "semantic"
-
+    try:
+        import snowballstemmer  # type: ignore[import-untyped]  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise missing(error.name) from error
     return snowballstemmer.stemmer("english")
 
 

@@ -15,6 +15,7 @@ import auditing
 import cassettes
 from cassettes import Exchange
 from prefixscope.analyzer import baseline, families, markers, store, tokens, traffic
+from prefixscope.analyzer.anchors import anchored
 from prefixscope.analyzer.atoms import contents_of
 from prefixscope.analyzer.ingest import Observed
 from prefixscope.otel_plugin import providers, segments, usage
@@ -146,7 +147,7 @@ def _compared(folder: str) -> dict[Group, Row]:
         opened.ingest((call for call, _ in observed), at=auditing.AT)
         calls, prompts = opened.frame("analysis/calls", **everything), opened.arrow("analysis/prompts", **everything)
         loaded = traffic.load(calls, prompts, contents_of(opened.arrow("analysis/contents")))
-    counted = tokens.calibrated(loaded, families.find(loaded))
+    counted = anchored(tokens.calibrated(loaded, families.find(loaded)))
     warm, outcome = baseline.base_outcome(markers.inferred(counted)[0])
     begins_warm = np.zeros(len(warm), dtype=np.bool_)
     begins_warm[warm.rows.call[warm.rows.warm]] = True

@@ -71,7 +71,7 @@ def attributes(spans: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize(("other", "ours_first"), ORDERS)
 def test_every_call_is_counted_once(provider: FakeProvider, tmp_path: Path, other: str, ours_first: str) -> None:
-    """Whoever reports a call's usage is the only one who does; our spans and our spool have what only the wire tells."""
+    """Whoever reports a call's usage is the only one; our spans and our spool have what only the wire tells."""
     spans, spool = run(provider, tmp_path, other, ours_first)
     journal = provider.journal(tmp_path.name)
     assert len(journal) == CALLS
