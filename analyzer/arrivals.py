@@ -4,23 +4,37 @@ DuckDB locks every other process out of a file that one has open for writing. So
 exporter inside of services, holds the store for a moment only, and sets aside what cannot be written.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from prefixscope.analyzer import store
+from prefixscope.analyzer.errors import StoreError
 from prefixscope.analyzer.ingest import Observed, Rejected
+from prefixscope.analyzer.ingest.documents import of_spans
+from prefixscope.analyzer.ingest.otlp import spans as otlp_spans
+from prefixscope.analyzer.ingest.results import Place
 from prefixscope.otel_plugin import call_attributes, otlp
 from prefixscope.otel_plugin.calls import Call
+from prefixscope.otel_plugin.fingerprint import Fingerprinter
 from prefixscope.otel_plugin.spans import own_version
 from prefixscope.otel_plugin.spool import Spool
 
 Items = Sequence[Observed | Rejected]
 
+__all__ = ["Items", "StoreError", "append", "beside", "lines", "of_documents", "set_aside"]
+
+EXPORTED: Final = "exported"  # stands for the file name of calls that a program wrote into the store by itself
 _ROTATE: Final = 64 << 20  # bytes
 _QUOTA: Final = 4 << 30  # bytes
 _AGE: Final = 3600.0  # seconds
+
+
+def of_documents(documents: Iterable[Mapping[str, Any]], printer: Fingerprinter) -> list[Observed | Rejected]:
+    """The calls in OTLP/JSON documents of spans."""
+    spans = (span for document in documents for span in otlp_spans(document))
+    return list(of_spans(spans, printer, Place(EXPORTED, 1)))
 
 
 def append(path: Path, items: Items) -> store.Ingested:

@@ -130,5 +130,7 @@ class Writer:
             self._tell(f"{len(items):,} calls are lost: {reason}, and they cannot be set aside: {error}")
             return
         self.aside += len(items)
-        self._tell(f"{len(items):,} calls are in {folder}: {reason}. Add them with: "
-                   f"prefixscope ingest {folder} --db {self._path}")
+        self._tell(
+            f"{len(items):,} calls are in {folder}: {reason}. Add them with: "
+            f"prefixscope ingest {folder} --db {self._path}"
+        )

@@ -5,7 +5,8 @@ integers as strings), checked 2026-11-30.
 """
 
 import json
-from collections.abc import Mapping
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from prefixscope.otel_plugin.call_attributes import Encoded
@@ -48,7 +49,7 @@ def sums(counts: Mapping[str, Mapping[str, float]], start_ns: int, now_ns: int, 
     return _document("Metrics", service, scoped)
 
 
-def pairs(values: Mapping[str, str | float | bool]) -> list[dict[str, Any]]:
+def pairs(values: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Attributes as OTLP key-value pairs."""
     return [{"key": key, "value": _any(value)} for key, value in values.items()]
 
@@ -89,9 +90,22 @@ def failed(record: CallRecord) -> bool:
     return bool(record.error) or (record.status or 0) >= 400
 
 
-def _any(value: str | float | bool) -> dict[str, Any]:
+def _any(value: Any) -> dict[str, Any]:
+    """Any value that an attribute may have; null is an empty one, and what is none of them is its text."""
     if isinstance(value, bool):
         return {"boolValue": value}
     if isinstance(value, int):
         return {"intValue": str(value)}
-    return {"doubleValue": value} if isinstance(value, float) else {"stringValue": value}
+    if isinstance(value, float):
+        return {"doubleValue": value}
+    return {"stringValue": value} if isinstance(value, str) else _compound(value)
+
+
+def _compound(value: Any) -> dict[str, Any]:
+    if value is None:
+        return {}
+    if isinstance(value, bytes):
+        return {"bytesValue": b64encode(value).decode()}
+    if isinstance(value, Mapping):
+        return {"kvlistValue": {"values": pairs(value)}}
+    return {"arrayValue": {"values": [_any(v) for v in value]}} if isinstance(value, Sequence) else _any(str(value))

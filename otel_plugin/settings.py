@@ -71,6 +71,11 @@ class Settings:
     spool_quota: int = _setting(
         1 << 30, "Size of all spool files together: the oldest finished ones make room", _count, shown="1G"
     )
+    db: str = _setting(
+        "",
+        "Store (a DuckDB file) that `OTEL_TRACES_EXPORTER=prefixscope_duckdb` writes",
+        shown="`$XDG_STATE_HOME/prefixscope/calls.duckdb`",
+    )
     service: str = _setting("", "Name of the service", shown="`OTEL_SERVICE_NAME`")
     endpoints: tuple[str, ...] = _setting(
         (), "More endpoints, separated by commas: `host/path` with `*`, then `=api` if the path does not tell", _list
@@ -132,10 +137,17 @@ class Settings:
         """Where the spool is; None if there is none."""
         if self.spool.lower() == "off":
             return None
-        if self.spool:
-            return Path(self.spool)
-        state = environment.get("XDG_STATE_HOME") or str(Path(environment.get("HOME") or Path.home()) / ".local/state")
-        return Path(state) / "prefixscope" / "spool"
+        return Path(self.spool) if self.spool else _state(environment) / "spool"
+
+    def db_file(self, environment: Mapping[str, str] = os.environ) -> Path:
+        """Where the store of the DuckDB exporter is."""
+        return Path(self.db) if self.db else _state(environment) / "calls.duckdb"
+
+
+def _state(environment: Mapping[str, str]) -> Path:
+    """The user's folder for what is kept between two runs (freedesktop.org's base directories)."""
+    state = environment.get("XDG_STATE_HOME") or str(Path(environment.get("HOME") or Path.home()) / ".local/state")
+    return Path(state) / "prefixscope"
 
 
 def variable(name: str) -> str:

@@ -123,8 +123,8 @@ def _nearest(rows: Sequence[tuple[str, str]]) -> None:
         checked = choice.checked_on
         print(
             f"  budget {budget:.0%}, chosen on one half, checked on the other: {checked.served} served, "
-            f"{checked.wrong} wrong ({checked.rate:.1%}, at most {checked.bound:.1%}); cosine {choice.policy.threshold:.3f}, "
-            f"overlap {choice.policy.overlap}, of {len(found)} pairs"
+            f"{checked.wrong} wrong ({checked.rate:.1%}, at most {checked.bound:.1%}); "
+            f"cosine {choice.policy.threshold:.3f}, overlap {choice.policy.overlap}, of {len(found)} pairs"
         )
 
 

@@ -1,0 +1,142 @@
+"""``OTEL_TRACES_EXPORTER=prefixscope_duckdb``: calls go straight into a DuckDB store, from all instrumentations.
+
+The store is opened for a moment, once a batch: DuckDB locks other processes out meanwhile. While somebody else holds
+it, or the extra ``audit`` is not installed, calls go to the spool instead. Prompts in spans of other instrumentations
+are fingerprinted; their text is kept nowhere.
+"""
+
+import os
+import random
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+
+from prefixscope.otel_plugin import exported_spans, keys
+from prefixscope.otel_plugin.fingerprint import Fingerprinter
+from prefixscope.otel_plugin.guard import Guard, logger
+from prefixscope.otel_plugin.settings import Settings
+from prefixscope.otel_plugin.spool import Spool
+
+_ATTEMPTS: Final = 5  # to open the store, which other workers of a service hold for moments as well
+_PAUSE: Final = 0.1  # seconds between two of them, at most
+_ARRIVALS: Final = "prefixscope.analyzer.arrivals"  # loads DuckDB, so it is imported with the first span of a call
+
+
+class DuckDBSpanExporter(SpanExporter):
+    """Writes the calls among spans into a store; nothing is ever raised out of it.
+
+    Args:
+        path: the store; "" = ``PREFIXSCOPE_DB``, or a file in the user's state folder.
+        environment: where settings and the fingerprint key are looked up.
+    """
+
+    def __init__(self, path: str = "", environment: Mapping[str, str] = os.environ) -> None:
+        settings, problems = Settings.read(environment)
+        for problem in problems:
+            logger.warning("prefixscope: %s", problem)
+        self.lost = 0  # spans that could be written nowhere
+        self.path = Path(path) if path else settings.db_file(environment)
+        self._environment = environment
+        self._guard = Guard(reraise=settings.reraise)
+        self._lock = threading.Lock()  # DuckDB, the fingerprinter and the spool are used by one thread at a time
+        self._printer: Fingerprinter | None = None
+        self._process = os.getpid()
+        folder = settings.spool_folder(environment)
+        self._spool = folder and Spool(
+            folder, rotate=settings.spool_rotate, age=settings.spool_age, quota=settings.spool_quota
+        )
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        """Writes the calls among ``spans``: into the store, else into the spool."""
+        try:
+            with self._lock:
+                done = self._export(spans)
+        except Exception as error:  # noqa: BLE001 - see guard
+            self._guard.caught("exporting spans", error)
+            done = False
+        if not done:
+            self.lost += len(spans)
+        return SpanExportResult.SUCCESS if done else SpanExportResult.FAILURE
+
+    def shutdown(self) -> None:
+        """Finishes what was written into the spool."""
+        with self._lock:
+            if self._spool and self._process == os.getpid():
+                self._guard.runs("finishing the spool", self._spool.finish)()
+
+    def force_flush(self, timeout_millis: int = 30000) -> bool:
+        """Nothing is kept back here."""
+        del timeout_millis
+        return True
+
+    def _export(self, spans: Sequence[ReadableSpan]) -> bool:
+        try:
+            arrivals: Any = import_module(_ARRIVALS)
+            items = arrivals.of_documents(map(exported_spans.document, spans), self._fingerprinter())
+        except Exception as error:  # noqa: BLE001 - usage at least is kept, whatever is missing or wrong
+            self._tell_unread(error)
+            return self._spooled([exported_spans.line(exported_spans.withheld(span)) for span in spans])
+        if not items or self._appended(arrivals, items):
+            return True
+        return self._spooled(arrivals.lines(items))
+
+    def _appended(self, arrivals: Any, items: Any) -> bool:
+        for attempt in range(_ATTEMPTS):
+            try:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                arrivals.append(self.path, items)
+            except arrivals.StoreError as error:  # locked, most of the time: worth another attempt
+                problem = str(error)
+                time.sleep(random.uniform(0, _PAUSE) * (attempt < _ATTEMPTS - 1))  # noqa: S311 - no secret
+            except Exception as error:  # noqa: BLE001 - disk full, a value that the store refuses…
+                problem = f"{self.path}: {type(error).__name__}"
+                break
+            else:
+                return True
+        self._guard.tell("store", f"prefixscope: {problem}. {self._instead()}")
+        return False
+
+    def _instead(self) -> str:
+        if not self._spool:
+            return "There is no spool (PREFIXSCOPE_SPOOL is off), so these calls are lost"
+        folder = self._spool.folder
+        return f"Calls go to {folder} meanwhile; add them with: prefixscope ingest {folder} --db {self.path}"
+
+    def _tell_unread(self, error: Exception) -> None:
+        if isinstance(error, ModuleNotFoundError):
+            what = f"{error.name} is not installed: pip install 'prefixscope[audit]'"
+        elif isinstance(error, OSError):
+            what = f"no fingerprint key ({keys.key_file(self._environment)}): set PREFIXSCOPE_KEY"
+        else:
+            what = f"spans could not be read ({type(error).__name__})"
+        self._guard.tell("unread", f"prefixscope: {what}. {self._instead()}. Prompts in spans of others are left out")
+
+    def _fingerprinter(self) -> Fingerprinter:
+        if self._printer is None:
+            self._printer = Fingerprinter(keys.load_key(self._environment))
+        return self._printer
+
+    def _spooled(self, lines: Sequence[bytes]) -> bool:
+        """Writes ``lines`` into the spool; False if that cannot be."""
+        if not self._spool:
+            return False
+        if self._process != os.getpid():  # after a fork the open file is the parent's
+            self._spool.forget()
+            self._process = os.getpid()
+        try:
+            self._spool.write(lines)
+            self._spool.tick()
+        except OSError as error:
+            self._guard.tell(
+                "spool",
+                f"prefixscope: cannot write to {self._spool.folder} ({error.strerror or error}): spans are lost until "
+                "that works",
+            )
+            return False
+        return True
