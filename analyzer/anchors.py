@@ -85,10 +85,15 @@ def _of_rows(text: Ids, positions: pl.DataFrame) -> Floats:
 
 
 def _corrected(traffic: Traffic, known: Floats) -> Traffic:
-    """Segments scaled by what their rows' tokens must be multiplied with for known positions to come out."""
+    """Segments scaled by what their rows' tokens must be multiplied with for known positions to come out.
+
+    What a source does not hold has no bytes to scale: what is known of it stays.
+    """
     rows = traffic.rows
-    tokens = estimated_tokens(replace(traffic, segment_scale=np.ones_like(traffic.segment_scale)))
-    factor, weight = _factors(tokens, known, rows.offsets, rows.call)
+    plain = replace(traffic, segment_scale=np.ones_like(traffic.segment_scale), front_tokens=np.zeros(len(traffic)))
+    tokens = estimated_tokens(plain)
+    recorded = known - traffic.front_tokens[rows.call]
+    factor, weight = _factors(tokens, recorded, rows.offsets, rows.call)
     segment = segment_of_rows(traffic)
     size = len(traffic.segment_scale)
     before = np.bincount(segment, weights=tokens * weight, minlength=size)

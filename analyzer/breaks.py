@@ -16,7 +16,7 @@ from prefixscope.analyzer.fixes.tools import set_ids
 from prefixscope.analyzer.prompts import MESSAGES, SYSTEM, TOOLS
 from prefixscope.analyzer.ragged import Bools, Floats, Ids, Ints
 from prefixscope.analyzer.replay import chain_ids
-from prefixscope.analyzer.traffic import Traffic, numbered
+from prefixscope.analyzer.traffic import Traffic, front_rows, numbered
 
 _RARE = 0.02  # of a family's calls: text that fewer hold changes from call to call, text that more hold was edited
 _FEW = 16.0  # tokens: the rest of a line that holds volatile text
@@ -165,6 +165,8 @@ def _changes(traffic: Traffic, families: Families, found: Breaks, in_both: Bools
         ],
         default=np.where(found.same_session[at], history, ""),
     )
+    unrecorded = front_rows(traffic)
+    change[at[unrecorded[own] | unrecorded[theirs]]] = ""  # other text is supposed there, not seen
     return _named_forks(traffic, found, change)
 
 

@@ -18,10 +18,12 @@ from prefixscope.analyzer.fixes import FIXES, breakpoints
 from prefixscope.analyzer.ragged import Bools, Floats
 from prefixscope.analyzer.replay import Outcome
 from prefixscope.analyzer.savings import Plan
-from prefixscope.analyzer.traffic import Traffic
+from prefixscope.analyzer.traffic import Traffic, model_name, numbered
 
 HEALTHY = ""
 _FEW = 16.0  # tokens: less may be rounding
+# Where no rules are known: what the caches of others keep, and the share of a repeat that their steps may hide.
+_KEPT_MS, _CACHEABLE, _OF_STEPS = 300_000, 1024.0, 0.5
 Verdict = Literal["actionable", "informational", "provider_side"]
 VERDICTS: Mapping[str, Verdict] = {
     "unknown_usage": "informational",
@@ -89,7 +91,9 @@ def explain(base: Baseline, plan: Plan) -> Causes:
     judge.unknown()
     judge.proven()
     claimed = ~judge.open & ~np.isin(judge.cause, ["unknown_usage", "unknown_prompt"])
+    judge.unseen()
     judge.of_provider()
+    judge.without_rules()
     judge.events()
     judge.unpaid()
     judge.changed()
@@ -136,10 +140,38 @@ class _Judge:
                 moved, missed = (spared, spared) if FIXES[name].saves_writes else (gained, potential - reported)
                 self._settle(cause_of_calls(name, self._base), owners & (moved > self._tolerance), missed)
 
+    def unseen(self) -> None:
+        """Calls that read less than the rules predict, and no more than text that the trace does not hold.
+
+        Tools and system prompt are not in a transcript: they may have changed, so nobody is to blame.
+        """
+        short, front = self._base.outcome.read - self._base.reported, self._traffic.front_tokens
+        inside = (front > 0) & (self._base.reported < front - _FEW)
+        self._settle("unknown_prompt", inside & (short > self._tolerance), short)
+
     def of_provider(self) -> None:
-        """Calls that read less than the rules predict, as things were."""
+        """Calls that read less than the rules predict, as things were.
+
+        Where more was read than had been sent, what was cached before is known from that read alone: no miss.
+        """
         short = self._base.outcome.read - self._base.reported
-        self._settle("provider_side", short > self._tolerance, short)
+        self._settle("provider_side", (short > self._tolerance) & (self._traffic.warm_tokens == 0), short)
+
+    def without_rules(self) -> None:
+        """Calls to a provider of whose cache nothing is known, that repeat what it was sent a moment before.
+
+        It keeps no cache, or did not use it: the caller did all that any provider asks for.
+        """
+        breaks, traffic = self._base.breaks, self._traffic
+        before = np.maximum(breaks.before, 0)
+        pause = traffic.at_ms - traffic.first_token_ms[before]
+        repeats = (breaks.before >= 0) & (breaks.shared >= _CACHEABLE) & (pause >= 0) & (pause <= _KEPT_MS)
+        alike = (traffic.scope == traffic.scope[before]) & (traffic.level_salt == traffic.level_salt[before]).all(
+            axis=1
+        )
+        unruled = (traffic.per_card("cache") == "unknown") & repeats & alike
+        short = breaks.shared - self._reached
+        self._settle("provider_side", unruled & (short > _OF_STEPS * breaks.shared), short)
 
     def events(self) -> None:
         """Calls that begin something new: another version of the system prompt, a summary, a fork."""
@@ -148,7 +180,13 @@ class _Judge:
         never = self._base.outcome.shared <= self._reached + self._tolerance
         lost = before - self._reached
         new = np.isin(breaks.change, ["system_edited", "compacted", "forked"]) & never & (lost > self._tolerance)
+        new &= ~self._taken_elsewhere()
         self._settle(breaks.change, new & (before >= self._traffic.min_tokens), lost)
+
+    def _taken_elsewhere(self) -> Bools:
+        """Forks to another model, which would have found nothing in its cache without the fork either."""
+        model = numbered(self._traffic.calls.select(model=model_name()))
+        return (self._base.breaks.change == "forked") & (model != model[np.maximum(self._base.breaks.before, 0)])
 
     def unpaid(self) -> None:
         """Calls that a fix would make read more though it does not pay: the cause is that of the fix that does most."""
@@ -190,7 +228,8 @@ class _Judge:
         """Calls whose text goes on from the call before, of which no entry was ever there for them."""
         breaks, traffic = self._base.breaks, self._traffic
         lost = breaks.shared - self._reached
-        goes_on = (breaks.before >= 0) & (breaks.change == "") & (breaks.shared >= traffic.min_tokens)
+        unchanged = (breaks.change == "") | self._taken_elsewhere()
+        goes_on = (breaks.before >= 0) & unchanged & (breaks.shared >= traffic.min_tokens)
         never = goes_on & (lost > self._tolerance) & (self._base.outcome.shared - self._reached <= self._tolerance)
         before = np.maximum(breaks.before, 0)
         self._settle("split_scope", never & (traffic.scope != traffic.scope[before]), lost)

@@ -9,17 +9,18 @@ from typing import Final, NamedTuple
 import duckdb
 
 from prefixscope.analyzer import arrivals
+from prefixscope.analyzer.arrivals import Items
 from prefixscope.analyzer.errors import StoreError
-from prefixscope.analyzer.ingest import Observed, Rejected
 
-GATHER: Final = 2.0  # seconds from one transaction to the next
+GATHER: Final = 5.0  # seconds from one transaction to the next
 _LONGEST_PAUSE: Final = 10.0  # seconds between two attempts
 _MOST: Final = 64 << 20  # bytes of request bodies whose calls may wait
 _PATIENCE: Final = 5.0  # seconds of further attempts at the end
+_BLOCKED: Final = (StoreError, duckdb.IOException, OSError)  # locked, disk full…: the calls are not to blame
 
 
 class _Waiting(NamedTuple):
-    items: Sequence[Observed | Rejected]
+    items: Items
     weight: int  # bytes of the body they came in
 
 
@@ -64,7 +65,7 @@ class Writer:
         """Begins to write."""
         self._thread.start()
 
-    def put(self, items: Sequence[Observed | Rejected], weight: int) -> bool:
+    def put(self, items: Items, weight: int) -> bool:
         """Takes ``items``, which came in ``weight`` bytes; False if too much waits already."""
         with self._lock:
             if self._ending.is_set() or (self._weight and self._weight + weight > self._most):
@@ -93,19 +94,30 @@ class Writer:
     def _write(self) -> bool:
         """One transaction with everything that waits; False if it has to wait on."""
         batch = list(self._waiting)
-        items = [item for waiting in batch for item in waiting.items]
-        if not items:
-            return True
         try:
-            self.written += arrivals.append(self._path, items).calls
-        except (StoreError, duckdb.IOException, OSError) as error:
+            self._append([item for waiting in batch for item in waiting.items])
+        except _BLOCKED as error:
             self._told_once(f"{error}. Calls wait until that works")
             return False
-        except Exception as error:  # noqa: BLE001 - one bad batch must not keep back all that come after it
-            self._set_aside(items, f"the store did not take them ({type(error).__name__}: {error})")
         self._done(batch)
         self._blocked = False
         return True
+
+    def _append(self, items: Items) -> None:
+        """Writes ``items``; what the store refuses is found by halves and set aside, so that it keeps back nothing."""
+        if not items:
+            return
+        try:
+            self.written += arrivals.append(self._path, items).calls
+        except _BLOCKED:
+            raise
+        except Exception as error:  # noqa: BLE001 - a value that DuckDB or Arrow refuses, or a bug of ours
+            if len(items) == 1:
+                self._set_aside(items, f"the store does not take them ({type(error).__name__}: {error})")
+                return
+            middle = len(items) // 2
+            self._append(items[:middle])
+            self._append(items[middle:])
 
     def _told_once(self, message: str) -> None:
         if not self._blocked:
@@ -117,15 +129,15 @@ class Writer:
             del self._waiting[: len(batch)]
             self._weight -= sum(one.weight for one in batch)
 
-    def _taken(self) -> list[Observed | Rejected]:
+    def _taken(self) -> Items:
         with self._lock:
             batch, self._waiting, self._weight = self._waiting, [], 0
         return [item for waiting in batch for item in waiting.items]
 
-    def _set_aside(self, items: Sequence[Observed | Rejected], reason: str) -> None:
+    def _set_aside(self, items: Items, reason: str) -> None:
         try:
             folder = arrivals.set_aside(self._path, items)
-        except OSError as error:
+        except Exception as error:  # noqa: BLE001 - the thread must go on, whatever these are
             self.lost += len(items)
             self._tell(f"{len(items):,} calls are lost: {reason}, and they cannot be set aside: {error}")
             return

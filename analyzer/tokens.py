@@ -5,9 +5,11 @@ an estimate: bytes per token differ between prose, JSON and languages, which is 
 drawn towards its model's where it has few calls.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
-from prefixscope.analyzer import ragged
+from prefixscope.analyzer import fronts, ragged
 from prefixscope.analyzer.families import Families
 from prefixscope.analyzer.ragged import Bools, Floats, Ints
 from prefixscope.analyzer.traffic import (
@@ -24,6 +26,7 @@ TYPICAL = 0.25  # tokens a byte of English; used only where nothing was reported
 _LOW, _HIGH = 0.02, 2.0  # a rate outside is a fit gone wrong
 _PRIMING_TOKENS = 3.0  # that open the answer, counted as input (OpenAI's cookbook)
 _PRIOR_CALLS = 4.0  # how many calls of a family its model's rates are worth
+_ROUNDS = 4  # rates and unrecorded beginnings are told from each other
 
 
 def calibrated(traffic: Traffic, families: Families) -> Traffic:
@@ -44,9 +47,16 @@ def calibrated(traffic: Traffic, families: Families) -> Traffic:
     chosen = np.concatenate([usable, ends_before])
     model = np.tile(numbered(traffic.calls.select("provider", model=model_name())), 2)
     family = np.tile(families.of_call, 2)
-    by_model = _fit_groups(sizes, tokens, model, chosen, np.full(sizes.shape, TYPICAL))
-    rates = _fit_groups(sizes, tokens, family, chosen & (family >= 0), by_model)
-    return with_tokens(traffic, rates[: len(traffic)])
+    prior = np.full(sizes.shape, TYPICAL)
+    rates, calls = prior, len(traffic)
+    for _ in range(_ROUNDS):
+        front = fronts.of_calls(traffic, sizes[:calls], rates[:calls])
+        recorded = np.maximum(tokens - np.tile(front, 2), 0.0)
+        by_model = _fit_groups(sizes, recorded, model, chosen, prior)
+        rates = _fit_groups(sizes, recorded, family, chosen & (family >= 0), by_model)
+        if not front.any():
+            break
+    return with_tokens(replace(traffic, front_tokens=front), rates[:calls])
 
 
 def _equations(traffic: Traffic, rows: Bools, total: Floats) -> tuple[Floats, Floats]:

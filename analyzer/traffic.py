@@ -39,6 +39,7 @@ _PER_CALL = (
     "first_token_ms",
     "ttl_ms",
     "tokens_per_byte",
+    "front_tokens",
     "scale",
     "warm_tokens",
 )
@@ -61,6 +62,7 @@ class Traffic:
     prompts: Prompts
     rows: Rows
     tokens_per_byte: Floats  # (calls, 5): by ``matter_of_rows``
+    front_tokens: Floats  # of what each prompt begins with where the source does not hold it: ``fronts``; else 0
     segment_scale: Floats  # content -> what its estimated tokens are corrected by: ``anchors``
     scale: Floats  # (calls, 2): what the tokens of the last block, and of those before it, are corrected by
     warm_tokens: Floats  # tokens at each prompt's head that were cached although no call in the window had sent them
@@ -156,6 +158,7 @@ def load(
         prompts=segments,
         rows=rows_of(portion(segments, 0, 0), contents, np.zeros(0, dtype=np.int64)),  # made once markers are there
         tokens_per_byte=np.ones((len(at_ms), MATTERS)),
+        front_tokens=np.zeros(len(at_ms)),
         segment_scale=np.ones(len(contents.level)),
         scale=np.ones((len(at_ms), 2)),
         warm_tokens=np.zeros(len(at_ms)),
@@ -186,17 +189,26 @@ def with_tokens(traffic: Traffic, tokens_per_byte: Floats) -> Traffic:
 
 
 def estimated_tokens(traffic: Traffic) -> Floats:
-    """Tokens of each row by its bytes, the rate of its level and the correction of its segment."""
+    """Tokens of each row by its bytes, the rate of its level and the correction of its segment; unrecorded ones as told."""
     rows = traffic.rows
     segment = segment_of_rows(traffic)
     rate = traffic.tokens_per_byte[rows.call, _matters(traffic.contents)[segment]]
-    return (traffic.contents.atom_weight[rows.atom] * rate + frame_tokens(traffic)) * traffic.segment_scale[segment]
+    tokens = (traffic.contents.atom_weight[rows.atom] * rate + frame_tokens(traffic)) * traffic.segment_scale[segment]
+    return tokens + np.where(front_rows(traffic), traffic.front_tokens[rows.call], 0.0)
 
 
 def segment_of_rows(traffic: Traffic) -> Ints:
     """The content number of the segment that each row is of; before any fix has moved rows."""
     rows, prompts = traffic.rows, traffic.prompts
     return prompts.segment[prompts.offsets[:-1][rows.call] + rows.block]
+
+
+def front_rows(traffic: Traffic) -> Bools:
+    """Rows that stand for the beginning of a prompt that the source does not hold."""
+    rows, unrecorded = traffic.rows, (traffic.contents.kind == "unrecorded").to_numpy()
+    if not unrecorded.any():
+        return np.zeros(len(rows.atom), dtype=np.bool_)
+    return (rows.block == 0) & unrecorded[segment_of_rows(traffic)]
 
 
 def matter_of_rows(traffic: Traffic) -> Ints:

@@ -73,9 +73,18 @@ def run(arguments: argparse.Namespace) -> int:
         os.environ[STORE_VARIABLE] = str(_store(arguments, Path(scratch)))
         app = str(files("prefixscope.dashboard").joinpath("app.py"))
         config._main_script_path = app  # noqa: SLF001 - how `streamlit run` makes it read the theme beside the script
+        _import_pages()
         bootstrap.load_config_options(flag_options=dict(options))
         bootstrap.run(app, is_hello=False, args=[], flag_options=dict(options))
     return 0
+
+
+def _import_pages() -> None:
+    """What pages import takes seconds: paid here, and not by the first one who opens a page."""
+    from prefixscope.analyzer.cards import books  # noqa: PLC0415
+    from prefixscope.dashboard import charts, claim, family, lifecycle, prices, worklist  # noqa: F401, PLC0415
+
+    books()
 
 
 def server_options(arguments: argparse.Namespace) -> Mapping[str, Any]:

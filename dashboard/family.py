@@ -67,8 +67,9 @@ class Family:
         names = (f"{earlier['started_at']:%-d %b %H:%M:%S}", f"{later['started_at']:%-d %b %H:%M:%S}")
         if names[0] == names[1]:
             names = (f"{names[0]} (1)", f"{names[1]} (2)")
-        prompts = [data.frame("pages/prompt_pieces", call_id=row["call_id"]) for row in (earlier, later)]
-        found = strips.compare(prompts[0], prompts[1], names)
+        pieces = data.frame("pages/prompt_pieces", calls=(earlier["call_id"], later["call_id"]))
+        one, other = (pieces.filter(pl.col("call_id") == row["call_id"]) for row in (earlier, later))
+        found = strips.compare(one, other, names)
         st.altair_chart(
             finding_charts.strips(found.blocks, found.breaks_at),
             alt="Two prompts over each other, with their first break",

@@ -96,7 +96,7 @@ class Reader:
             service=names.service or self.service,
             provider=provider,
             api=api,
-            model=model,
+            model=model or answer.usage.served_model,
             usage=answer.usage,
             fingerprint=self._print(prompt, drawn_by) if prompt else None,
             status=exchange.status,

@@ -84,8 +84,10 @@ class Capture:
 
     def sums(self) -> Mapping[str, Mapping[str, float]]:
         """See ``metrics.Source``."""
+        worker = self.worker
+        lost = {"queue_full": worker.dropped, "prompt": worker.shed, "worker": worker.failed}
         return {
-            LOST: {**self.sinks.lost, "queue_full": self.worker.dropped, "worker": self.worker.failed},
+            LOST: {**self.sinks.lost, **lost},
             ERRORS: dict(self.guard.errors),
             "prefixscope.worker.cpu_time": {"": self.worker.cpu_ns / 1e9},
             "prefixscope.spool.written": {"": self.sinks.written},

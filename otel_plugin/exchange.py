@@ -131,6 +131,11 @@ class Exchange:
         """The request or its body ended with ``error``, which goes on to the application."""
         self.finish("failed", type(error).__name__)
 
+    def shed(self) -> None:
+        """Lets go of the request's body, when there is no room: its usage matters more than its prompt."""
+        self.request_body = None
+        self.weight = self.kept
+
     @property
     def cut(self) -> bool:
         """Whether a part of the body was over the cap and is missing."""

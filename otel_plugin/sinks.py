@@ -55,10 +55,7 @@ class Sinks:
         self._span = guard.runs("making a span", self._emitted_span)
         self._event = guard.runs("making a log event", spans.emit_event)
         self._count = guard.runs("counting a call", self._counted)
-        folder = settings.spool_folder(environment)
-        self._spool = folder and Spool(
-            folder, rotate=settings.spool_rotate, age=settings.spool_age, quota=settings.spool_quota
-        )
+        self._spool = self._opened_spool()
 
     def take(self, batch: Iterable[Exchange]) -> None:
         """Everything that is to be done with finished exchanges."""
@@ -138,6 +135,12 @@ class Sinks:
                 f"prefixscope: cannot write to {self._spool.folder} ({error.strerror or error}): calls are counted in "
                 f"{LOST} and lost until that works",
             )
+
+    def _opened_spool(self) -> Spool | None:
+        folder, set_ = self._settings.spool_folder(self._environment), self._settings
+        if folder is None:
+            return None
+        return Spool(folder, rotate=set_.spool_rotate, age=set_.spool_age, quota=set_.spool_quota)
 
     def _made_reader(self) -> Reader:
         set_ = self._settings

@@ -18,6 +18,7 @@ _GATHER = 0.1  # seconds from the first exchange of a batch to its processing: t
 _SHARE = 0.2  # of one processor that the thread takes while nothing presses it
 _SLICE = 0.002  # seconds of work after which it rests: a rest costs something too
 _LONGEST_REST = 0.1  # seconds
+_FULL = 0.75  # of the queue's bytes, from which on prompts are left out, so that usage is not
 _POLL = 0.005  # seconds between two looks of a flush
 
 
@@ -62,6 +63,7 @@ class Worker:
         self._closed = False
         self._pressed = threading.Event()  # somebody waits in flush
         self.dropped = 0  # for want of room, or because they came too late
+        self.shed = 0  # that were taken without their prompt
         self.failed = 0  # in batches that came to grief
         self.cpu_ns = 0  # processor time of the thread
 
@@ -76,15 +78,17 @@ class Worker:
         return self._weight
 
     def put(self, exchange: Exchange) -> None:
-        """Takes ``exchange``, or drops it."""
-        weight = exchange.weight
+        """Takes ``exchange``, without its prompt if there is little room, or drops it."""
         with self._lock:
-            too_heavy = self._weight and self._weight + weight > self._most_weight
+            if self._weight and self._weight + exchange.weight > self._most_weight * _FULL:
+                exchange.shed()
+                self.shed += 1
+            too_heavy = self._weight and self._weight + exchange.weight > self._most_weight
             if self._closed or too_heavy or self._pending >= self._most:
                 self.dropped += 1
                 return
             self._pending += 1
-            self._weight += weight
+            self._weight += exchange.weight
         self._queue.put(exchange)
         if not self._runs():
             self._start()

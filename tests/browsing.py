@@ -30,6 +30,10 @@ _QUIET = """() => document.querySelector('[data-testid=stApp]')?.dataset.testScr
     && !document.querySelector('[data-stale=true]')
     && [...document.querySelectorAll('[data-testid=stVegaLiteChart]')].every(chart => chart.querySelector('svg'))"""
 _RUNNING = "() => document.querySelector('[data-testid=stApp]')?.dataset.testScriptState === 'running'"
+_FIRST = """title => document.querySelector('h1')?.textContent === title
+    && [...document.querySelectorAll('[data-testid=stMain] :is([data-testid=stMetric], [data-testid=stDataFrame],'
+        + ' [data-testid=stVegaLiteChart], [data-testid=stSelectbox], [data-testid=stFileUploader])')]
+       .some(element => !element.closest('[data-stale=true]'))"""
 _START = (
     "import argparse, sys\n"
     "from prefixscope.dashboard import command\n"
@@ -86,11 +90,19 @@ class Watch:
         self.page.wait_for_timeout(1000 * SETTLING)  # a click takes a moment to reach the server
         self.page.wait_for_function(_QUIET, timeout=_PATIENCE)
 
+    def click_on(self, title: str) -> None:
+        """A page's link in the sidebar."""
+        self.page.locator(SIDEBAR).get_by_role("link", name=title, exact=True).click()
+
     def turn_to(self, title: str) -> None:
         """Another page, by the sidebar."""
-        self.page.locator(SIDEBAR).get_by_role("link", name=title, exact=True).click()
+        self.click_on(title)
         self.page.get_by_role("heading", name=title, exact=True, level=1).wait_for(timeout=_PATIENCE)
         self.settle()
+
+    def first_seen(self, title: str) -> None:
+        """Waits until a page has shown its heading and the first of its figures, tables, charts or fields."""
+        self.page.wait_for_function(_FIRST, arg=title, timeout=_PATIENCE)
 
     def choose(self, label: str, value: str) -> None:
         """Sets a select box of the sidebar."""

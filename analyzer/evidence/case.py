@@ -87,7 +87,9 @@ def median(values: Floats | Ints) -> float:
 
 
 def duration(ms: float) -> str:
-    """``5 min``, ``1 h``."""
+    """``2 s``, ``5 min``, ``1 h``."""
+    if ms < 60_000:
+        return f"{ms / 1000:g} s"
     minutes = ms / 60_000
     return f"{minutes:g} min" if minutes < 60 else f"{minutes / 60:g} h"
 

@@ -13,9 +13,15 @@ Facts = dict[str, Any]
 
 
 def of_provider(case: Case) -> tuple[str, Facts]:
-    """Reads that the rules promise and that did not come."""
+    """Reads that the rules promise, or any rules would, and that did not come."""
     gaps = _gaps_ms(case)
-    facts = {"minutes_since_the_call_before_median": round(median(gaps) / 60_000, 1)}
+    facts: Facts = {"minutes_since_the_call_before_median": round(median(gaps) / 60_000, 1)}
+    if (case.traffic.per_card("cache")[case.hit] == "unknown").all():
+        headline = (
+            f"{case.size} read less than they repeat of what the same provider was sent "
+            f"{duration(round(median(gaps), -3))} before (median); the rules of its cache are not known"
+        )
+        return headline, facts | {"rules": "unknown"}
     headline = (
         f"{case.size} read less than the cache's rules predict, though their text went on from an earlier call "
         f"{duration(round(median(gaps), -3))} before (median) with the same settings and scope"
@@ -71,9 +77,15 @@ def of_conversation(case: Case) -> tuple[str, Facts]:
 
 def of_unknown(case: Case) -> tuple[str, Facts]:
     """Calls of which the trace does not tell enough."""
-    what = "the usage" if case.cause == "unknown_usage" else "the prompt"
     states = dict(case.traffic.calls.filter(pl.Series(case.hit))["usage_state"].value_counts(sort=True).iter_rows())
-    return f"the trace does not hold {what} of {case.size}", {"usage": states}
+    facts: Facts = {"usage": states}
+    if case.cause == "unknown_usage":
+        return f"the trace does not hold the usage of {case.size}", facts
+    inside = int((case.hit & case.traffic.known).sum())
+    if not inside:
+        return f"the trace does not hold the prompt of {case.size}", facts
+    headline = f"the trace does not hold all of the prompt of {case.size}: {inside:,} read no more than what is missing"
+    return headline, facts | {"read_only_unrecorded_text": inside}
 
 
 def of_any(case: Case) -> tuple[str, Facts]:

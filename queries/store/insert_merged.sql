@@ -1,12 +1,14 @@
 -- Purpose: makes one call of several observations: usage from the one that reports most, the prompt from the one
--- closest to the wire, everything else from the first that knows it. Parameters: none.
+-- closest to the wire (one with holes, as a transcript has it, comes last), everything else from the first that knows
+-- it. Parameters: none.
 INSERT INTO calls BY NAME
 WITH ranked AS (
     SELECT *,
         CASE usage_state WHEN 'reported' THEN 0 WHEN 'partial' THEN 10 ELSE 20 END
             + (write_unknown > 0)::INTEGER + (instrumentation <> 'prefixscope')::INTEGER AS usage_rank,
-        CASE WHEN segments IS NULL THEN 3 WHEN instrumentation = 'prefixscope' THEN 0
-             WHEN instrumentation = 'request_log' THEN 1 ELSE 2 END AS prompt_rank
+        CASE WHEN segments IS NULL THEN 4 WHEN instrumentation = 'prefixscope' THEN 0
+             WHEN instrumentation = 'request_log' THEN 1 WHEN contains(settings, 'history=') THEN 3
+             ELSE 2 END AS prompt_rank
     FROM incoming
     SEMI JOIN (SELECT call_id FROM incoming GROUP BY call_id HAVING count(*) > 1) USING (call_id)
 ), merged AS (

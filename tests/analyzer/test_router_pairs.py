@@ -5,6 +5,7 @@ each pair gets a text of its own of about its length; times are those of the rec
 """
 
 import json
+import random
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,7 +13,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 import pytest
 
@@ -66,12 +66,18 @@ def pairs() -> list[Pair]:
     return [Pair(key[1], **rows) for key, rows in found.items()]
 
 
+def _message(number: int, tokens: int) -> Segment:
+    """A text that no other pair has a sentence of."""
+    words = random.Random(number)
+    letters = "".join(words.choices("abcdefghijklmnopqrstuvwxyz", k=BYTES_PER_TOKEN * tokens))
+    text = " ".join(letters[at : at + 7] for at in range(0, len(letters), 8))
+    return Segment("messages", "text", "user", text.replace("q", ".\n"))
+
+
 def _observed() -> Iterator[Observed]:
     printer = Fingerprinter(b"test")
     for number, pair in enumerate(pairs()):
-        tokens = pair.first["prompt_tokens"]
-        text = "\n".join(f"line {line} of prompt {number}" for line in range(tokens))[: BYTES_PER_TOKEN * tokens]
-        prompt = Prompt("openai.chat", pair.first["response_model"], (Segment("messages", "text", "user", text),))
+        prompt = Prompt("openai.chat", pair.first["response_model"], (_message(number, pair.first["prompt_tokens"]),))
         print_ = printer.fingerprint(prompt)
         at = BEGIN + number * MINUTE
         for row in (pair.first, pair.second):
@@ -102,3 +108,55 @@ def analysed() -> tuple[pl.DataFrame, Any]:
         times = opened.frame("analysis/calls", service=None, since=None, until=None)
     rows = times.select("call_id", "started_at", "provider").join(found.explained, on="call_id").sort("started_at")
     return rows, found.report
+
+
+def _repeats() -> pl.DataFrame:
+    """The second request of each pair."""
+    rows, _ = analysed()
+    return rows[1::2].with_columns(
+        missed=pl.Series([pair.missed for pair in pairs()]), moved=pl.Series([pair.moved for pair in pairs()])
+    )
+
+
+def test_the_pairs_are_those_that_were_sent() -> None:
+    """137 repeats read nothing: 118 at the upstream that had the first one, 19 at another that a router chose."""
+    rows, _ = analysed()
+    assert rows.height == 2 * len(pairs()) == 3452
+    assert sum(pair.missed for pair in pairs()) == 137
+    assert Counter(pair.moved for pair in pairs() if pair.missed) == {False: 118, True: 19}
+
+
+def test_a_repeat_that_read_nothing_is_the_providers() -> None:
+    """Where the first had gone to the same place: by its rules (Fireworks), or as plain as any rules could make it."""
+    missed = _repeats().filter(pl.col("missed") & ~pl.col("moved"))
+    assert missed["cause"].unique().to_list() == ["provider_side"]
+    by_rules = missed.filter(pl.col("predicted_read") > 0)
+    assert by_rules["provider"].unique().to_list() == ["fireworks"]
+    assert by_rules.height == 7
+    assert (missed["missed_tokens"] > 1600).all()
+
+
+def test_a_repeat_that_a_router_sent_elsewhere_is_new_there() -> None:
+    """No rule says that its prefix was alive; a caller who repeats himself has not broken it either."""
+    moved = _repeats().filter(pl.col("missed") & pl.col("moved"))
+    assert moved["cause"].unique().to_list() == ["first_seen"]
+    assert moved["missed_tokens"].sum() == 0
+
+
+def test_nothing_is_claimed() -> None:
+    """Not of the repeats that missed, and not of any other call: nobody sent anything that could be better."""
+    rows, report = analysed()
+    assert not rows["claimed"].any()
+    assert report["findings"] == []
+    assert set(rows["cause"].unique()) == {"", "first_seen", "provider_side"}
+    assert not [name for name in rows["cause"].unique() if name and VERDICTS[name] == "actionable"]
+
+
+def test_a_read_in_steps_is_no_miss() -> None:
+    """Upstreams of unknown rules read 1,536 of 1,640 tokens, as providers do that cache in steps: that is healthy."""
+    healthy = _repeats().filter(~pl.col("missed") & ~pl.col("moved") & (pl.col("cause") == ""))
+    assert healthy.height > 1200
+    partly = _repeats().filter(~pl.col("missed") & ~pl.col("moved") & (pl.col("cause") != ""))
+    assert partly["cause"].unique().to_list() == ["provider_side"]
+    reads = pl.Series([p.second["cache_read_tokens"] for p in pairs() if not p.missed and not p.moved])
+    assert partly.height == (reads < 800).sum()

@@ -59,9 +59,7 @@ def test_everything_is_processed_in_order(worker: Worker, sink: Sink) -> None:
     assert worker.cpu_ns > 0
 
 
-@pytest.mark.parametrize(
-    ("bodies", "kept"), [([b"{}"] * 15, 10), ([b"x" * 300] * 5, 3), ([b"x" * 5000, b"x"], 1)], ids=str
-)
+@pytest.mark.parametrize(("bodies", "kept"), [([b"{}"] * 15, 10), ([b"x" * 5000, b"x"], 1)], ids=str)
 def test_what_does_not_fit_is_dropped_and_counted(worker: Worker, sink: Sink, bodies: list[bytes], kept: int) -> None:
     """By number and by bytes; a single one that is too heavy still goes through. Nobody waits."""
     sink.gate.clear()
@@ -86,6 +84,17 @@ def test_a_full_queue_is_not_eased(worker: Worker, sink: Sink) -> None:
     assert worker._ease() == pytest.approx(1 - 4 * 241 / 1000)
     worker.put(finished(b"x" * 100))
     assert worker._ease() == 0
+
+
+def test_prompts_are_left_out_before_calls_are(worker: Worker, sink: Sink) -> None:
+    """What a call cost is worth more than what it said."""
+    sink.gate.clear()
+    for _ in range(5):
+        worker.put(finished(b"x" * 300))
+    assert (worker.pending, worker.weight, worker.shed, worker.dropped) == (5, 600, 3, 0)
+    sink.gate.set()
+    assert worker.flush(10)
+    assert [exchange.request_body is None for exchange in sink.seen] == [False, False, True, True, True]
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
