@@ -23,7 +23,7 @@ _DECODED_LIMIT = 256 << 20  # bytes that a body may have after decompression
 _LAST_EVENT = re.compile(FACTS["stream"]["last_event"].encode())
 _LAST_BYTES = 4096  # of a stream, in which its last event is looked for
 _ERROR_TYPE = re.compile(r"[\w.:/-]{1,80}")  # a name, and no sentence that may quote the prompt
-_WANTED = re.compile(usage.telling().pattern + rb'|"error"\s*:\s*\{')
+_WANTED = re.compile(usage.telling().pattern + rb'|"error"\s*:\s*\{|"type"\s*:\s*"error"')
 
 
 class Call(NamedTuple):
@@ -191,7 +191,8 @@ def _error_type(body: Json) -> str:
     holders: Iterable[Any] = (
         (error.get("type"), error.get("status"), error.get("code")) if isinstance(error, dict) else ()
     )
-    return next(filter(None, map(_error_name, [*holders, body.get("__type")])), "")
+    own = body.get("code") if body.get("type") == "error" else None  # OpenAI Responses, in the stream
+    return next(filter(None, map(_error_name, [*holders, own, body.get("__type")])), "")
 
 
 def _error_name(value: Any) -> str:

@@ -23,12 +23,14 @@ _COUNTED_TYPES = (6, 7)  # bytes and string: two bytes of length, then the value
 def decode(data: bytes) -> Iterator[dict[str, Any]]:
     """One object per frame: ``{event type: payload}``, or the model's own chunk for InvokeModel's wrapped chunks.
 
+    A frame that tells of an error is ``{"__type": its name}``; its message is left out, since it may quote the prompt.
     Stops at the first frame that is cut short or fails its checksum: what follows cannot be framed.
     """
     position = 0
     while frame := _frame(data, position):
         headers, payload, position = frame
-        event = _event(headers.get(":event-type", ""), payload)
+        failed = headers.get(":exception-type") or headers.get(":error-code", "")
+        event = {"__type": failed} if failed else _event(headers.get(":event-type", ""), payload)
         if event is not None:
             yield event
 

@@ -30,7 +30,7 @@ _QUIET = """() => document.querySelector('[data-testid=stApp]')?.dataset.testScr
     && !document.querySelector('[data-stale=true]')
     && [...document.querySelectorAll('[data-testid=stVegaLiteChart]')].every(chart => chart.querySelector('svg'))"""
 _RUNNING = "() => document.querySelector('[data-testid=stApp]')?.dataset.testScriptState === 'running'"
-_FIRST = """title => document.querySelector('h1')?.textContent === title
+_FIRST = """title => [...document.querySelectorAll('h1')].some(heading => heading.innerText.trim() === title)
     && [...document.querySelectorAll('[data-testid=stMain] :is([data-testid=stMetric], [data-testid=stDataFrame],'
         + ' [data-testid=stVegaLiteChart], [data-testid=stSelectbox], [data-testid=stFileUploader])')]
        .some(element => !element.closest('[data-stale=true]'))"""

@@ -269,7 +269,7 @@ OPTION = {
 }
 EXAMPLES = [dict.fromkeys(("call_id", "response_id", "trace_id", "file"), str) | {"line": int}]
 SEGMENT = dict.fromkeys(("level", "kind", "role"), str) | dict.fromkeys(("bytes", "tokens", "shared", "stranded"), int)
-COMPARISON = dict.fromkeys(("before", "call"), {"call_id": str, "segments": [SEGMENT]})
+COMPARISON = {side: {"call_id": str, "segments": [SEGMENT]} for side in ("before", "call")}
 FINDING = {
     **dict.fromkeys(("id", "cause", "verdict", "service", "provider", "model", "confidence", "headline"), str),
     **dict.fromkeys(("calls", "family_calls", "missed_tokens"), int),

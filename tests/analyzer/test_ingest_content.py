@@ -216,7 +216,7 @@ DAMAGE = {
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
 def test_a_damaged_span_of_ours_is_rejected(tmp_path: Path, damage: dict[str, Any]) -> None:
     """Its attributes come from outside like any other."""
-    document = samples.otlp(ours.encode(own_call()) | damage, scope="prefixscope")
+    document = samples.otlp({**ours.encode(own_call()), **damage}, scope="prefixscope")
     calls, [rejected] = samples.read_bytes(tmp_path, samples.lines(document))
     assert not calls
     assert "damaged prefixscope span" in rejected.reason

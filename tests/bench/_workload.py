@@ -5,7 +5,7 @@ counts is how much text repeats, how long lines are and where the clock stands.
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
@@ -231,7 +231,7 @@ def _span(call: Call, printer: Fingerprinter) -> Json:
     }
 
 
-def _pairs(plain: Json) -> list[Json]:
+def _pairs(plain: Mapping[str, Any]) -> list[Json]:
     return [{"key": key, "value": _any_value(value)} for key, value in plain.items()]
 
 

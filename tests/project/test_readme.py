@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from prefixscope.analyzer.report import wording
+from prefixscope.otel_plugin import settings
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -136,3 +137,8 @@ def test_paths_and_targets_exist() -> None:
         assert (ROOT / name).exists(), name
     makefile = (ROOT / "Makefile").read_text("utf-8")
     assert all(f"\n{target}:" in makefile for target in re.findall(r"make (\w+)`", README))
+
+
+def test_every_setting_of_the_capture_is_documented() -> None:
+    """The table is the one that the settings make of themselves."""
+    assert settings.table() in (ROOT / "docs" / "capture.md").read_text("utf-8")
