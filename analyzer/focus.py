@@ -13,7 +13,7 @@ from typing import IO, Final
 import polars as pl
 
 from prefixscope.analyzer.audit import Selection, with_costs
-from prefixscope.analyzer.report.csv_table import _safe
+from prefixscope.analyzer.report.csv_table import safe_cell
 from prefixscope.analyzer.store import Store
 
 _ACTIONS: Final[Mapping[str, tuple[str, str, str]]] = {
@@ -130,5 +130,5 @@ def _tags(service: str) -> str:
 
 def write(exported: pl.DataFrame, out: IO[str]) -> None:
     """As CSV: times in ISO 8601 UTC, and no text that a spreadsheet would run."""
-    texts = pl.selectors.string().map_elements(_safe, return_dtype=pl.String)
+    texts = pl.selectors.string().map_elements(safe_cell, return_dtype=pl.String)
     out.write(exported.with_columns(texts).write_csv(datetime_format="%Y-%m-%dT%H:%M:%SZ"))

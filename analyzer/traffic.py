@@ -189,7 +189,7 @@ def with_tokens(traffic: Traffic, tokens_per_byte: Floats) -> Traffic:
 
 
 def estimated_tokens(traffic: Traffic) -> Floats:
-    """Tokens of each row by its bytes, the rate of its level and the correction of its segment; see ``front_tokens``."""
+    """Tokens of each row: bytes at its level's rate, corrected by segment; in front of recorded text, what is known."""
     rows = traffic.rows
     segment = segment_of_rows(traffic)
     rate = traffic.tokens_per_byte[rows.call, _matters(traffic.contents)[segment]]

@@ -15,6 +15,7 @@ from prefixscope.analyzer.errors import InputError, StoreError, UsageError
 STORE_VARIABLE: Final = "PREFIXSCOPE_STORE"  # how the command tells the app its store
 SIGN_IN_VARIABLE: Final = "PREFIXSCOPE_SIGN_IN"
 DEMO_STORE: Final = "prefixscope-demo.duckdb"
+SAMPLE: Final = Path(str(files("prefixscope.dashboard"))).parent / "sample_traces" / "request_log.jsonl.gz"
 _PORT: Final = 8517
 _LOOPBACK_NAMES: Final = ("localhost", "127.0.0.1", "[::1]", "::1")
 UPLOAD_LIMIT_MB: Final = 200
@@ -139,8 +140,8 @@ def _fill_with_sample(path: Path) -> None:
 
     if path.exists():
         raise UsageError(f"{path} is there already: --demo would mix the sample with it. Leave out --db, or --demo")
-    if not intake.SAMPLE.exists():
-        raise InputError(f"{intake.SAMPLE}: no sample traffic here; it comes with the sources of prefixscope")
+    if not SAMPLE.exists():
+        raise InputError(f"{SAMPLE}: no sample traffic here; it comes with the sources of prefixscope")
     intake.take_in(path, intake.SAMPLE_NAMES)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import streamlit as st
 
 from prefixscope.analyzer.report import csv_table, wording
-from prefixscope.analyzer.report.markdown import _code as code_span
+from prefixscope.analyzer.report.markdown import code_span
 from prefixscope.dashboard import data, text
 from prefixscope.dashboard.filters import Filters
 

@@ -12,7 +12,7 @@ import streamlit as st
 
 from prefixscope.analyzer.errors import StoreError
 from prefixscope.dashboard import data, filters, text
-from prefixscope.dashboard.command import DEMO_STORE, SIGN_IN_VARIABLE
+from prefixscope.dashboard.command import DEMO_STORE, SAMPLE, SIGN_IN_VARIABLE
 
 WITHOUT_DATA: Final = ("Upload", "Simulator")  # pages that need no store
 
@@ -75,7 +75,7 @@ def empty() -> None:
     st.text("This store holds no analysed calls. Read exported traces or request logs into it:")
     st.code(f"prefixscope audit traces/ --db {path}", language="console")
     with st.container(horizontal=True):
-        if st.button("Look around with sample data", type="primary", icon=":material/play_arrow:"):
+        if SAMPLE.exists() and st.button("Look around with sample data", type="primary", icon=":material/play_arrow:"):
             open_sample()
         if st.button("Upload files", icon=":material/upload_file:"):
             st.switch_page("app_pages/upload.py")
@@ -122,7 +122,7 @@ def unreadable(error: StoreError) -> None:
         if data.is_private() and st.button("Back to the store of this dashboard"):
             data.use(None)
             st.rerun()
-        if st.button("Look around with sample data", icon=":material/play_arrow:"):
+        if SAMPLE.exists() and st.button("Look around with sample data", icon=":material/play_arrow:"):
             open_sample()
 
 

@@ -3,17 +3,16 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
 from prefixscope.analyzer import audit, ingest, store
 from prefixscope.analyzer.ingest import Observed, Rejected
 from prefixscope.analyzer.store import Ingested
+from prefixscope.dashboard.command import SAMPLE
 from prefixscope.otel_plugin.fingerprint import Fingerprinter
 from prefixscope.otel_plugin.keys import load_key
 
-SAMPLE: Final = Path(str(files("prefixscope.dashboard"))).parent / "sample_traces" / "request_log.jsonl.gz"
 SAMPLE_NAMES: Final[Mapping[Path, str]] = {SAMPLE: "sample_traces/request_log.jsonl.gz"}  # whatever folder it is in
 
 

@@ -6,6 +6,7 @@ from typing import Any, Final
 import polars as pl
 import streamlit as st
 
+from prefixscope.analyzer import token_counts
 from prefixscope.analyzer.report import wording
 from prefixscope.dashboard import parts, session_model, simulator_charts, text
 from prefixscope.dashboard.session_model import Session
@@ -66,6 +67,7 @@ def _asked() -> Session:
             "answer": st.number_input("An answer", 1, 100_000, 600, 50, key="answer", bind="query-params"),
             "turns": st.number_input("Turns", 1, 60, 10, 1, key="turns", bind="query-params"),
         }
+    _count_a_text(model)
     pause = st.number_input("Minutes between turns", 0.0, 1440.0, 3.0, 0.5, key="pause", bind="query-params")
     ttl = st.segmented_control(
         "Lifetime of breakpoints", list(_TTLS), default="default", required=True, key="ttl", bind="query-params"
@@ -82,6 +84,16 @@ def _asked() -> Session:
         clock=clock,
         compact_every=4 if compact else 0,
     )
+
+
+def _count_a_text(model: str) -> None:
+    """Tells how many tokens a pasted text has; it goes nowhere but into this process."""
+    with st.expander("Count a text of yours"):
+        pasted = st.text_area("System prompt and tools, as text", key="counted_text", max_chars=400_000)
+        if pasted:
+            found = token_counts.count(pasted, model)
+            how = "counted with this model's vocabulary" if found.exact else "estimated at four bytes a token"
+            st.text(f"{found.tokens:,} tokens, {how}")
 
 
 def _without_traps(session: Session) -> Session:

@@ -5,6 +5,7 @@ it, or the extra ``audit`` is not installed, calls go to the spool instead. Prom
 are fingerprinted; their text is kept nowhere.
 """
 
+import atexit
 import os
 import random
 import threading
@@ -14,10 +15,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
-from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+from opentelemetry.trace import get_tracer_provider
 
-from prefixscope.otel_plugin import exported_spans, keys
+from prefixscope.otel_plugin import exported_spans, flush, keys
 from prefixscope.otel_plugin.fingerprint import Fingerprinter
 from prefixscope.otel_plugin.guard import Guard, logger
 from prefixscope.otel_plugin.settings import Settings
@@ -43,9 +45,12 @@ class DuckDBSpanExporter(SpanExporter):
         self.lost = 0  # spans that could be written nowhere
         self.path = Path(path) if path else settings.db_file(environment)
         self._environment = environment
+        self._settings = settings
         self._guard = Guard(reraise=settings.reraise)
         self._lock = threading.Lock()  # DuckDB, the fingerprinter and the spool are used by one thread at a time
         self._printer: Fingerprinter | None = None
+        self._arrivals: Any = None
+        self._ending = False  # DuckDB takes nothing more
         self._process = os.getpid()
         folder = settings.spool_folder(environment)
         self._spool = folder and Spool(
@@ -66,6 +71,7 @@ class DuckDBSpanExporter(SpanExporter):
 
     def shutdown(self) -> None:
         """Finishes what was written into the spool."""
+        atexit.unregister(self._before_exit)
         with self._lock:
             if self._spool and self._process == os.getpid():
                 self._guard.runs("finishing the spool", self._spool.finish)()
@@ -77,21 +83,46 @@ class DuckDBSpanExporter(SpanExporter):
 
     def _export(self, spans: Sequence[ReadableSpan]) -> bool:
         try:
-            arrivals: Any = import_module(_ARRIVALS)
-            items = arrivals.of_documents(map(exported_spans.document, spans), self._fingerprinter())
+            items = self._loaded().of_documents(map(exported_spans.document, spans), self._fingerprinter())
         except Exception as error:  # noqa: BLE001 - usage at least is kept, whatever is missing or wrong
             self._tell_unread(error)
             return self._spooled([exported_spans.line(exported_spans.withheld(span)) for span in spans])
-        if not items or self._appended(arrivals, items):
+        if not items or self._appended(items):
             return True
-        return self._spooled(arrivals.lines(items))
+        return self._spooled(self._arrivals.lines(items))
 
-    def _appended(self, arrivals: Any, items: Any) -> bool:
+    def _loaded(self) -> Any:
+        """``analyzer.arrivals``, which loads DuckDB.
+
+        DuckDB refuses Python's data once its own exit handler has run, which would come before that of the tracer
+        provider, as it was registered later. Ours is registered still later, so it runs in time.
+        """
+        if self._arrivals is None:
+            self._arrivals = import_module(_ARRIVALS)
+            atexit.register(self._before_exit)
+        return self._arrivals
+
+    def _before_exit(self) -> None:
+        """Writes what waits: calls in prefixscope's queue, then spans in the tracer provider's."""
+        timeout = self._settings.exit_timeout
+        self._guard.runs("flushing calls", flush)(timeout)
+        provider = get_tracer_provider()
+        if isinstance(provider, TracerProvider):
+            self._guard.runs("flushing spans", provider.force_flush)(int(timeout * 1000))
+        self._ending = True
+
+    def _appended(self, items: Any) -> bool:
+        if self._ending:
+            self._guard.tell(
+                "store", f"prefixscope: calls ended with the process, too late for DuckDB. {self._instead()}"
+            )
+            return False
+        problem = ""
         for attempt in range(_ATTEMPTS):
             try:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
-                arrivals.append(self.path, items)
-            except arrivals.StoreError as error:  # locked, most of the time: worth another attempt
+                self._arrivals.append(self.path, items)
+            except self._arrivals.StoreError as error:  # locked, most of the time: worth another attempt
                 problem = str(error)
                 time.sleep(random.uniform(0, _PAUSE) * (attempt < _ATTEMPTS - 1))  # noqa: S311 - no secret
             except Exception as error:  # noqa: BLE001 - disk full, a value that the store refuses…

@@ -32,7 +32,8 @@ _QUIET = """() => document.querySelector('[data-testid=stApp]')?.dataset.testScr
 _RUNNING = "() => document.querySelector('[data-testid=stApp]')?.dataset.testScriptState === 'running'"
 _FIRST = """title => [...document.querySelectorAll('h1')].some(heading => heading.innerText.trim() === title)
     && [...document.querySelectorAll('[data-testid=stMain] :is([data-testid=stMetric], [data-testid=stDataFrame],'
-        + ' [data-testid=stVegaLiteChart], [data-testid=stSelectbox], [data-testid=stFileUploader])')]
+        + ' [data-testid=stVegaLiteChart], [data-testid=stSelectbox], [data-testid=stCheckbox],'
+        + ' [data-testid=stFileUploader])')]
        .some(element => !element.closest('[data-stale=true]'))"""
 _START = (
     "import argparse, sys\n"

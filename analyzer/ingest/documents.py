@@ -23,7 +23,7 @@ def read(
         for element in dumps.whole_numbers(document, data):
             yield from read(element, data, printer, place, strange)
         return
-    spans = _spans(document, data) if isinstance(document, dict) else None
+    spans = spans_in(document, data) if isinstance(document, dict) else None
     if spans is not None:
         yield from of_spans(spans, printer, place)
     elif isinstance(document, dict) and request_log.is_entry(document):
@@ -42,7 +42,7 @@ def of_spans(spans: Iterable[Span], printer: Fingerprinter, place: Place) -> Ite
             yield call
 
 
-def _spans(document: Document, data: bytes) -> Iterable[Span] | None:
+def spans_in(document: Document, data: bytes) -> Iterable[Span] | None:
     """The spans of ``document``; None if it holds none by its shape."""
     return next((reader(document, data) for fits, reader in _SHAPES if fits(document)), None)
 
@@ -54,7 +54,7 @@ def _has(*names: str) -> Callable[[Document], bool]:
 def _listed(document: Document, data: bytes) -> Iterator[Span]:
     """{"spans": […]}: spans of any single-span shape."""
     for span in items(dumps.whole_numbers(document, data)["spans"]):
-        yield from _spans(mapping(span), data) or ()
+        yield from spans_in(mapping(span), data) or ()
 
 
 def _is_span_list(document: Document) -> bool:

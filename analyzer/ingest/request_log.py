@@ -41,8 +41,8 @@ def _is_payload(value: Any) -> bool:
 
 def observed(document: Mapping[str, Any], printer: Fingerprinter, place: Place) -> Observed | Rejected | None:
     """The call that ``document`` describes; None if it asks for an embedding, a ranking or an image."""
-    found = _fields(document)
-    body, address = _body(document, found), url(found.get("url"))
+    found = known_fields(document)
+    body, address = body_of(document, found), url(found.get("url"))
     model = text(found.get("model")) or text(mapping(body).get("model"))
     if apis.by_path(address.path) == "" or _table().skipped_models.search(model):
         return None
@@ -104,7 +104,7 @@ def _table() -> _Table:
     )
 
 
-def _fields(document: Mapping[str, Any]) -> dict[str, Any]:
+def known_fields(document: Mapping[str, Any]) -> dict[str, Any]:
     fields = _table().fields
     found: dict[str, tuple[int, Any]] = {}
     for name, value in document.items():
@@ -114,7 +114,7 @@ def _fields(document: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, (_, value) in found.items()}
 
 
-def _body(document: Mapping[str, Any], found: Mapping[str, Any]) -> Any:
+def body_of(document: Mapping[str, Any], found: Mapping[str, Any]) -> Any:
     """The request body: the field that holds it, or ``document`` itself; None if there is neither."""
     request = found.get("request")
     if request is None and not BODY_KEYS.isdisjoint(document):

@@ -19,7 +19,7 @@ def render(report: Mapping[str, Any]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS)
-    writer.writerows([_safe(value) for value in _row(finding)] for finding in clean(report["findings"]))
+    writer.writerows([safe_cell(value) for value in _row(finding)] for finding in clean(report["findings"]))
     return out.getvalue()
 
 
@@ -28,6 +28,6 @@ def _row(finding: Mapping[str, Any]) -> list[Any]:
     return [*(finding[name] for name in COLUMNS[:8]), *ends, finding["headline"], finding["fix"]["text"]]
 
 
-def _safe(value: Any) -> Any:
+def safe_cell(value: Any) -> Any:
     """A text that a spreadsheet would run as a formula gets an apostrophe in front."""
     return f"'{value}" if isinstance(value, str) and value.lstrip().startswith(_STARTS_FORMULA) else value

@@ -25,8 +25,8 @@ def _by(report: Mapping[str, Any]) -> str:
     head = ("service", "model", "calls", "input", "read", "written", "hit rate", "output", "spend")
     rows = [
         (
-            _code(row["service"]),
-            _code(wording.model(row)),
+            code_span(row["service"]),
+            code_span(wording.model(row)),
             *(tokens(row[name]) for name in ("calls", "input", "read", "write")),
             hit_rate(row),
             tokens(row["output"]),
@@ -39,11 +39,11 @@ def _by(report: Mapping[str, Any]) -> str:
 
 def _finding(finding: Mapping[str, Any]) -> str:
     return (
-        f"## {usd_range(finding['saving_usd'])}: {finding['cause']} in {_code(finding['service'])}\n\n"
+        f"## {usd_range(finding['saving_usd'])}: {finding['cause']} in {code_span(finding['service'])}\n\n"
         f"{_text(finding['headline'])}.\n\n"
         f"**Fix.** {_text(finding['fix']['text'])}\n\n"
         f"{usd_range(finding['saving_usd_per_week'])} a week; {wording.counted(finding['calls'], 'call')} of "
-        f"{_code(finding['model'])}; confidence {finding['confidence']}; id {_code(finding['id'])}"
+        f"{code_span(finding['model'])}; confidence {finding['confidence']}; id {code_span(finding['id'])}"
     )
 
 
@@ -67,7 +67,7 @@ def _causes(report: Mapping[str, Any]) -> str:
 
 
 def _quarantine(report: Mapping[str, Any]) -> str:
-    rows = [(_code(row["file"]), str(row["line"] or ""), _code(row["reason"])) for row in report["quarantine"]]
+    rows = [(code_span(row["file"]), str(row["line"] or ""), code_span(row["reason"])) for row in report["quarantine"]]
     return _table(("file", "line", "reason"), rows[:_MOST_REASONS], numbers_from=3) if rows else ""
 
 
@@ -76,7 +76,7 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]], *, numbers_fr
     return "\n".join(f"| {' | '.join(line)} |" for line in (head, rules, *rows))
 
 
-def _code(name: str) -> str:
+def code_span(name: str) -> str:
     """A code span that a table cell can hold and nothing can break out of."""
     shown = name.replace("|", "\\|").replace("`", "'").strip()
     return f"`{shown}`" if shown else ""

@@ -7,12 +7,12 @@ from typing import Any
 
 from prefixscope.analyzer.ingest import content as prompts
 from prefixscope.analyzer.ingest import dialects, documents, dumps, otlp_proto, unpack
-from prefixscope.analyzer.ingest.documents import _spans
+from prefixscope.analyzer.ingest.documents import spans_in
 from prefixscope.analyzer.ingest.files import expand
 from prefixscope.analyzer.ingest.framing import Frame, UnknownFormatError, frames
 from prefixscope.analyzer.ingest.loose import NotJsonError, embedded, loads, mapping
 from prefixscope.analyzer.ingest.reading import Strangers
-from prefixscope.analyzer.ingest.request_log import _body, _fields
+from prefixscope.analyzer.ingest.request_log import body_of, known_fields
 from prefixscope.analyzer.ingest.results import Observed, Place, Rejected
 from prefixscope.analyzer.ingest.span import Span
 from prefixscope.analyzer.observations import call_id
@@ -81,7 +81,7 @@ class Reader:
             for element in dumps.whole_numbers(document, data):
                 yield from self._document(element, data, place, strangers)
             return
-        spans = _spans(document, data) if isinstance(document, dict) else None
+        spans = spans_in(document, data) if isinstance(document, dict) else None
         if spans is not None:
             yield from self._spans(spans, place)
             return
@@ -111,11 +111,11 @@ class Reader:
 
     def _of_line(self, document: Any, prompt: Prompt) -> Content:
         """The content of a line of a request log."""
-        found = _fields(document)
+        found = known_fields(document)
         response = found.get("response")
         body = embedded(response) if isinstance(response, str) else response
         holders = (document, mapping(body), *(mapping(document.get(name)) for name in _BESIDE))
-        return self._reducer.content(prompt, mapping(_body(document, found)), answers.of_response(response), holders)
+        return self._reducer.content(prompt, mapping(body_of(document, found)), answers.of_response(response), holders)
 
     def _of_span(self, span: Span, prompt: Prompt) -> Content:
         """The content of a span."""

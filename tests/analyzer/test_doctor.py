@@ -6,8 +6,8 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime, timedelta
-from importlib.metadata import EntryPoint
+from datetime import UTC, date, datetime, timedelta
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +28,15 @@ NOW = datetime.fromtimestamp(START / 1e9, UTC) + timedelta(days=1)
 QUIET = {f"OTEL_{signal}_EXPORTER": "none" for signal in ("TRACES", "METRICS", "LOGS")}
 KEY = "a key that nobody may see"
 BIN = Path(sys.executable).parent
+NEWEST_CARD = doctor_files._newest_card
 
 Found = Callable[..., list[Check]]
+
+
+@pytest.fixture(autouse=True)
+def written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This version is of a day that these tests know, whatever rule cards come later."""
+    monkeypatch.setattr(doctor_files, "_newest_card", lambda: date(2026, 11, 29))
 
 
 @pytest.fixture
@@ -166,10 +173,10 @@ def test_a_missing_exporter_is_as_bad_as_that(environment: dict[str, str], found
 
 def test_without_a_distribution(found: Found, monkeypatch: pytest.MonkeyPatch) -> None:
     """Exporters are never set up: no matter unless somebody counts on one."""
-    real = doctor_install.entry_points
 
     def bare(**chosen: Any) -> Any:
-        return () if chosen["group"] in {"opentelemetry_distro", "opentelemetry_configurator"} else real(**chosen)
+        absent = {"opentelemetry_distro", "opentelemetry_configurator"}
+        return () if chosen["group"] in absent else entry_points(**chosen)
 
     monkeypatch.setattr(doctor_install, "entry_points", bare)
     assert states(found("exporters")) == ["ok"]
@@ -214,7 +221,7 @@ def test_a_spool_that_refuses(found: Found, tmp_path: Path, monkeypatch: pytest.
     def read_only(**_: Any) -> Any:
         raise OSError(30, "Read-only file system")
 
-    monkeypatch.setattr(doctor_files.tempfile, "TemporaryFile", read_only)
+    monkeypatch.setattr("tempfile.TemporaryFile", read_only)
     (check,) = found("spool", PREFIXSCOPE_SPOOL=str(tmp_path))
     assert (check.state, check.message) == ("failed", f"{tmp_path} cannot be written: Read-only file system")
 
@@ -275,6 +282,11 @@ def test_the_clock(now: datetime, state: str, found: Found) -> None:
     assert states(found("clock", now=now)) == [state]
 
 
+def test_the_day_of_this_version() -> None:
+    """Is that of the rule card which was checked last."""
+    assert NEWEST_CARD() >= date(2026, 11, 30)
+
+
 def test_a_clock_that_was_set_back(found: Found, tmp_path: Path) -> None:
     """Shows in files of the future."""
     path = tmp_path / "calls-20261130T090000-1-00000001.jsonl"
@@ -296,8 +308,8 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_store(kept: Path, found: Found) -> None:
     """With its last call, which cannot be of the future."""
     (check,) = found("store", kept)
-    assert (check.state, check.facts["calls"], check.facts["last_at"]) == ("ok", 2, "2026-11-30T07:06:42")
-    assert states(found("clock", kept, now=NOW - timedelta(days=1))) == ["ok", "warning"]
+    assert (check.state, check.facts["calls"], check.facts["last_at"]) == ("ok", 2, "2026-11-30T00:53:22")
+    assert states(found("clock", kept, now=NOW - timedelta(hours=25))) == ["ok", "warning"]
 
 
 def test_who_has_the_store_open(kept: Path, found: Found) -> None:
@@ -327,13 +339,14 @@ def test_the_base_install_is_enough() -> None:
     script = f"""
 import sys
 from datetime import datetime, UTC
+from importlib import util
 for name in ("duckdb", "polars", "pyarrow", "numpy", "orjson", "rich", "zstandard", "genai_prices"):
     sys.modules[name] = None
-from importlib import util
 real = util.find_spec
 util.find_spec = lambda name, *rest: None if name == "duckdb" else real(name, *rest)
 from prefixscope.analyzer import doctor, doctor_command
-checks = doctor.examine({{"HOME": "/nowhere", "PREFIXSCOPE_KEY": "k", **{QUIET!r}}}, datetime.fromtimestamp({NOW.timestamp()}, UTC))
+environment = {{"HOME": "/nowhere", "PREFIXSCOPE_KEY": "k", **{QUIET!r}}}
+checks = doctor.examine(environment, datetime.fromtimestamp({NOW.timestamp()}, UTC))
 print([check.message for check in checks if "could not be made" in check.message or check.name == "store"])
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
@@ -348,6 +361,7 @@ def test_the_command(
     for name, value in (environment | ({"PREFIXSCOPE_MEMORY": "?"} if broken else {})).items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("XDG_STATE_HOME", environment["HOME"])
+    monkeypatch.setattr(doctor_files, "_newest_card", lambda: date(2000, 1, 1))  # the time is the machine's here
     parser = argparse.ArgumentParser()
     doctor_command.add_parser(parser.add_subparsers())
     text, as_json = parser.parse_args(["doctor"]), parser.parse_args(["doctor", "--json"])

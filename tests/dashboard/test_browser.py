@@ -18,9 +18,10 @@ from browsing import Watch, served, watched
 from dashboards import HOSTILE, MAIN, SIDEBAR, TITLES
 from prefixscope.analyzer import decisions, store
 from prefixscope.dashboard import intake
+from prefixscope.dashboard.command import SAMPLE
 
 pytestmark = pytest.mark.skipif(not browsing.CHROMIUM.exists(), reason="apt-get install chromium")
-SAMPLES = Path(intake.SAMPLE).parent
+SAMPLES = SAMPLE.parent
 
 
 @pytest.fixture(scope="module")

@@ -269,22 +269,22 @@ tracer.start_span("chat", attributes={"gen_ai.operation.name": "chat", "gen_ai.r
 """
 
 
-def test_auto_instrumentation(environment: dict[str, str], provider: FakeProvider, tmp_path: Path) -> None:
-    """A program that knows nothing of it: its calls, and those of other instrumentations, are in the store, once."""
-    settings = {
-        "OTEL_TRACES_EXPORTER": "prefixscope_duckdb",
-        "OTEL_METRICS_EXPORTER": "none",
-        "OTEL_LOGS_EXPORTER": "none",
-    }
-    command = [str(BIN / "opentelemetry-instrument"), sys.executable, "-c", SCRIPT, provider.url]
-    done = subprocess.run(
-        command,
-        env=os.environ | environment | settings | {"OTEL_SERVICE_NAME": "shop"},
+def instrumented(script: str, environment: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Runs a program that knows nothing of OpenTelemetry."""
+    quiet = {"OTEL_METRICS_EXPORTER": "none", "OTEL_LOGS_EXPORTER": "none", "OTEL_SERVICE_NAME": "shop"}
+    return subprocess.run(
+        [str(BIN / "opentelemetry-instrument"), sys.executable, "-c", script, *arguments],
+        env=os.environ | quiet | environment,
         capture_output=True,
         text=True,
         check=False,
         timeout=120,
     )
+
+
+def test_auto_instrumentation(environment: dict[str, str], provider: FakeProvider, tmp_path: Path) -> None:
+    """A program that knows nothing of it: its calls, and those of other instrumentations, are in the store, once."""
+    done = instrumented(SCRIPT, environment | {"OTEL_TRACES_EXPORTER": "prefixscope_duckdb"}, provider.url)
     assert (done.returncode, done.stderr) == (0, "")
     path = Path(environment["PREFIXSCOPE_DB"])
     before = calls(path)
@@ -292,6 +292,39 @@ def test_auto_instrumentation(environment: dict[str, str], provider: FakeProvide
     assert set(before["service"]) == {"shop"}
     arrivals.append(path, list(read([tmp_path / "spool"], Fingerprinter(b"test"))))
     assert calls(path).height == 4
+
+
+LATE = """
+import os, sys, time
+import httpx
+from opentelemetry import trace
+client = httpx.Client()
+def ask(stream=False):
+    body = {"model": "gpt-5.1", "messages": [{"role": "user", "content": "hi"}], "stream": stream}
+    return client.send(client.build_request("POST", sys.argv[1] + "/v1/chat/completions", json=body), stream=stream)
+ask()
+while not os.path.exists(os.environ["PREFIXSCOPE_DB"]):
+    time.sleep(0.01)
+ask()
+ask()
+if "stream" in sys.argv:
+    response = ask(stream=True)
+"""
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_calls_at_the_end_of_a_process(
+    stream: bool, environment: dict[str, str], provider: FakeProvider, tmp_path: Path
+) -> None:
+    """Are written before DuckDB ends; one that is still open then is in the spool, which is told."""
+    settings = {"OTEL_TRACES_EXPORTER": "prefixscope_duckdb", "OTEL_BSP_SCHEDULE_DELAY": "20"}
+    done = instrumented(LATE, environment | settings, provider.url, *(["stream"] if stream else []))
+    path = Path(environment["PREFIXSCOPE_DB"])
+    assert done.returncode == 0
+    assert ("too late for DuckDB" in done.stderr) if stream else done.stderr == ""
+    assert calls(path).height == 3
+    arrivals.append(path, list(read([tmp_path / "spool"], Fingerprinter(b"test"))))
+    assert calls(path).height == 3 + stream
 
 
 def test_a_batch_processor_at_the_end_of_a_process(environment: dict[str, str]) -> None:
