@@ -10,8 +10,9 @@ import os
 import random
 import threading
 import time
+import weakref
 from collections.abc import Mapping, Sequence
-from importlib import import_module
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,9 +26,9 @@ from prefixscope.otel_plugin.guard import Guard, logger
 from prefixscope.otel_plugin.settings import Settings
 from prefixscope.otel_plugin.spool import Spool
 
-_ATTEMPTS: Final = 5  # to open the store, which other workers of a service hold for moments as well
-_PAUSE: Final = 0.1  # seconds between two of them, at most
-_ARRIVALS: Final = "prefixscope.analyzer.arrivals"  # loads DuckDB, so it is imported with the first span of a call
+_ATTEMPTS: Final = 8  # to open the store, which other workers of a service hold for moments as well
+_PAUSE: Final = 0.2  # seconds between two of them, at most
+_STORE: Final = "prefixscope_store"  # the entry point of the module that writes stores; arrows point to this folder
 
 
 class DuckDBSpanExporter(SpanExporter):
@@ -49,13 +50,13 @@ class DuckDBSpanExporter(SpanExporter):
         self._guard = Guard(reraise=settings.reraise)
         self._lock = threading.Lock()  # DuckDB, the fingerprinter and the spool are used by one thread at a time
         self._printer: Fingerprinter | None = None
-        self._arrivals: Any = None
-        self._ending = False  # DuckDB takes nothing more
-        self._process = os.getpid()
+        self._store: Any = None
+        self._closed = ""  # why the store is not to be touched any more
         folder = settings.spool_folder(environment)
         self._spool = folder and Spool(
             folder, rotate=settings.spool_rotate, age=settings.spool_age, quota=settings.spool_quota
         )
+        _RUNNING.add(self)
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """Writes the calls among ``spans``: into the store, else into the spool."""
@@ -73,13 +74,21 @@ class DuckDBSpanExporter(SpanExporter):
         """Finishes what was written into the spool."""
         atexit.unregister(self._before_exit)
         with self._lock:
-            if self._spool and self._process == os.getpid():
+            if self._spool:
                 self._guard.runs("finishing the spool", self._spool.finish)()
 
     def force_flush(self, timeout_millis: int = 30000) -> bool:
         """Nothing is kept back here."""
         del timeout_millis
         return True
+
+    def after_fork(self) -> None:
+        """In a child process: lock and open file are the parent's, and so may be an open store, which has threads."""
+        if self._lock.locked():
+            self._closed = "this process was forked while the store was open"
+        self._lock = threading.Lock()
+        if self._spool:
+            self._spool.forget()
 
     def _export(self, spans: Sequence[ReadableSpan]) -> bool:
         try:
@@ -89,18 +98,19 @@ class DuckDBSpanExporter(SpanExporter):
             return self._spooled([exported_spans.line(exported_spans.withheld(span)) for span in spans])
         if not items or self._appended(items):
             return True
-        return self._spooled(self._arrivals.lines(items))
+        return self._spooled(self._store.lines(items))
 
     def _loaded(self) -> Any:
-        """``analyzer.arrivals``, which loads DuckDB.
+        """The module that writes stores; it loads DuckDB, so it comes with the first span of a call.
 
         DuckDB refuses Python's data once its own exit handler has run, which would come before that of the tracer
         provider, as it was registered later. Ours is registered still later, so it runs in time.
         """
-        if self._arrivals is None:
-            self._arrivals = import_module(_ARRIVALS)
+        if self._store is None:
+            (found,) = entry_points(group=_STORE)
+            self._store = found.load()
             atexit.register(self._before_exit)
-        return self._arrivals
+        return self._store
 
     def _before_exit(self) -> None:
         """Writes what waits: calls in prefixscope's queue, then spans in the tracer provider's."""
@@ -109,20 +119,18 @@ class DuckDBSpanExporter(SpanExporter):
         provider = get_tracer_provider()
         if isinstance(provider, TracerProvider):
             self._guard.runs("flushing spans", provider.force_flush)(int(timeout * 1000))
-        self._ending = True
+        self._closed = "these calls ended with the process, too late for DuckDB"
 
     def _appended(self, items: Any) -> bool:
-        if self._ending:
-            self._guard.tell(
-                "store", f"prefixscope: calls ended with the process, too late for DuckDB. {self._instead()}"
-            )
+        if self._closed:
+            self._guard.tell("closed", f"prefixscope: {self._closed}. {self._instead()}")
             return False
         problem = ""
         for attempt in range(_ATTEMPTS):
             try:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
-                self._arrivals.append(self.path, items)
-            except self._arrivals.StoreError as error:  # locked, most of the time: worth another attempt
+                self._store.append(self.path, items)
+            except self._store.StoreError as error:  # locked, most of the time: worth another attempt
                 problem = str(error)
                 time.sleep(random.uniform(0, _PAUSE) * (attempt < _ATTEMPTS - 1))  # noqa: S311 - no secret
             except Exception as error:  # noqa: BLE001 - disk full, a value that the store refuses…
@@ -157,9 +165,6 @@ class DuckDBSpanExporter(SpanExporter):
         """Writes ``lines`` into the spool; False if that cannot be."""
         if not self._spool:
             return False
-        if self._process != os.getpid():  # after a fork the open file is the parent's
-            self._spool.forget()
-            self._process = os.getpid()
         try:
             self._spool.write(lines)
             self._spool.tick()
@@ -171,3 +176,15 @@ class DuckDBSpanExporter(SpanExporter):
             )
             return False
         return True
+
+
+_RUNNING: "weakref.WeakSet[DuckDBSpanExporter]" = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for exporter in list(_RUNNING):
+        exporter.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -263,7 +263,7 @@ def _boundaries(prompt: _Prompt, rules: Rules) -> Outcome:
     * Written are the implicit breakpoint and the latest three explicit ones, or, without it, the latest four.
     * Looked up are, of the explicit ones, the first 2 and latest 50, and in implicit mode the implicit one, the endings
       of up to 20 earlier eligible messages, and that of the developer messages at the beginning.
-    * A read refreshes its entry: with the TTL of the breakpoint that stands there, else with the request's.
+    * A read refreshes its entry: with the TTL of the breakpoint that found it there, else with the request's.
     """
     parts, ttl_ms = prompt.call.parts, prompt.call.ttl_ms or rules.ttl_ms
     endings = [] if prompt.call.explicit_only else list(_eligible_endings(parts))

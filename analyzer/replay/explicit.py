@@ -77,7 +77,8 @@ def by_messages(traffic: Traffic, chain: Ids, chosen: Bools) -> tuple[Depths, In
     call = owners(traffic, row)
     kept = (ends[row] >= minimum[call]) & (NodeSet(chain[written]).holds(chain[row]) | rows.warm[row])
     row, call = row[kept], call[kept]
-    refresh_ms = np.where(rows.marker_ms[row] > 0, rows.marker_ms[row], traffic.ttl_ms[call])
+    # found by its own breakpoint it lives as that says, else as the implicit one does
+    refresh_ms = np.where(np.isin(row, explicit.row[looked_up]), rows.marker_ms[row], traffic.ttl_ms[call])
     refresh_ms[np.isin(row, written)] = 0
     lookups = Lookups(row, call, chain[row], refresh_ms)
     return entries.depths(lookups, _touches(markers, chain), traffic), written

@@ -124,8 +124,8 @@ def test_a_locked_store(environment: dict[str, str], tmp_path: Path, caplog: pyt
     assert found.height == 3
 
 
-def no_duckdb(name: str) -> Any:
-    raise ModuleNotFoundError(f"No module named {name!r}", name="duckdb")
+def no_duckdb(**_: str) -> Any:
+    raise ModuleNotFoundError("No module named 'duckdb'", name="duckdb")
 
 
 def broken(*_: Any) -> Any:
@@ -138,7 +138,7 @@ def no_key(_: Any) -> Any:
 
 UNREAD: dict[str, tuple[str, Callable[..., Any], str]] = {
     "no extra": (
-        "prefixscope.otel_plugin.duckdb_exporter.import_module",
+        "prefixscope.otel_plugin.duckdb_exporter.entry_points",
         no_duckdb,
         "pip install 'prefixscope[audit]'",
     ),
@@ -222,17 +222,44 @@ def test_a_mistake_in_the_environment_is_told(environment: dict[str, str], caplo
     assert "PREFIXSCOPE_SPOOL_QUOTA='much' is ignored" in caplog.text
 
 
-def test_a_fork(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A child writes a spool file of its own, and the store itself."""
-    monkeypatch.setattr(arrivals, "append", broken)
+FORKING = """
+import os
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from prefixscope.otel_plugin.duckdb_exporter import DuckDBSpanExporter
+provider = TracerProvider()
+provider.add_span_processor(SimpleSpanProcessor(DuckDBSpanExporter()))
+def ask():
+    provider.get_tracer("t").start_span("chat", attributes={"gen_ai.operation.name": "chat",
+        "gen_ai.request.model": "gpt-5.1", "gen_ai.usage.input_tokens": 9}).end()
+ask()
+child = os.fork()
+ask()
+if child:
+    assert os.waitpid(child, 0)[1] == 0
+    ask()
+"""
+
+
+def test_a_fork(environment: dict[str, str]) -> None:
+    """Parent and child write one after the other."""
+    done = subprocess.run(
+        [sys.executable, "-c", FORKING], env=os.environ | environment, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert calls(Path(environment["PREFIXSCOPE_DB"])).height == 4
+    assert spooled(environment) == []
+
+
+def test_a_fork_in_the_middle_of_a_write(environment: dict[str, str], caplog: pytest.LogCaptureFixture) -> None:
+    """The child leaves the store alone, whose threads it has not, and does not wait for the parent's lock."""
     exporter = DuckDBSpanExporter(environment=environment)
-    spans = InMemorySpanExporter()
-    emit(spans)
-    exporter.export(spans.get_finished_spans())
-    monkeypatch.setattr(os, "getpid", lambda: 1)  # what a child sees: another process id
-    exporter.export(spans.get_finished_spans())
-    exporter.shutdown()
-    assert len(spooled(environment)) == 2
+    exporter._lock.acquire()
+    exporter.after_fork()
+    emit(exporter)
+    assert "forked while the store was open" in caplog.text
+    assert len(spooled(environment)) == 1
+    assert not exporter.path.exists()
 
 
 def test_every_kind_of_value() -> None:
