@@ -12,12 +12,12 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from prefixscope.analyzer import lifecycle_commands
+from prefixscope.analyzer import ingest_command, lifecycle_commands
 from prefixscope.analyzer.errors import InputError, PrefixscopeError, UsageError
 from prefixscope.analyzer.report.wording import plain
 
 if TYPE_CHECKING:
-    from prefixscope.analyzer.store import Ingested, Store
+    from prefixscope.analyzer.store import Store
 
 _EXIT_CODES = (
     "exit codes: 0 ok, 1 the gate of --fail-over, 2 wrong usage, 3 input that cannot be read or has no such calls"
@@ -27,6 +27,8 @@ _EXTRAS = {
     **dict.fromkeys(("onnxruntime", "tokenizers", "usearch"), "semantic"),
 }
 _COMMANDS = (  # light modules; what they need is imported when they run
+    "prefixscope.analyzer.collect_command",
+    "prefixscope.analyzer.doctor_command",
     "prefixscope.dashboard.command",
     "prefixscope.analyzer.semantic.command",
     "prefixscope.analyzer.export_focus",
@@ -76,6 +78,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_audit(commands)
     _add_show(commands)
     lifecycle_commands.add_parsers(commands)
+    ingest_command.add_parser(commands)
     for command in _COMMANDS:
         import_module(command).add_parser(commands)
     return parser
@@ -141,7 +144,8 @@ def _audit(arguments: argparse.Namespace) -> int:
         raise UsageError("name files or folders to audit, or a store with --db")
     selection = audit.Selection(arguments.service, arguments.since, arguments.until)
     with store.opened(arguments.db) as opened:
-        ingested = _ingest(opened, arguments.paths) if arguments.paths else None
+        paths = [Path(name) for name in arguments.paths]
+        ingested = ingest_command.ingested(opened, paths, []) if paths else None
         analysis = audit.analyse(opened, selection, ingested)
         _refuse_empty(analysis.report, arguments)
         if arguments.db:
@@ -163,17 +167,6 @@ def _with_lives(report: Any, opened: "Store", db: Path | None) -> Any:
     for note in board.notes:
         _complain(note)
     return ledger.annotated(report, board.known, board.states)
-
-
-def _ingest(opened: "Store", names: Sequence[str]) -> "Ingested":
-    from prefixscope.analyzer import ingest  # noqa: PLC0415
-    from prefixscope.analyzer.progress import reading  # noqa: PLC0415
-    from prefixscope.otel_plugin.fingerprint import Fingerprinter  # noqa: PLC0415
-    from prefixscope.otel_plugin.keys import load_key  # noqa: PLC0415
-
-    paths = ingest.expand([Path(name) for name in names])
-    with reading(paths) as advance:
-        return opened.ingest(ingest.read(paths, Fingerprinter(load_key()), on_bytes=advance), at=_now())
 
 
 def _refuse_empty(report: Any, arguments: argparse.Namespace) -> None:

@@ -199,12 +199,13 @@ def _not_opened(error: StoreError, facts: Mapping[str, Any]) -> Check:
 
 
 def _command(process: int) -> str:
-    """The program of a process with its first argument: more of a command line may hold secrets."""
+    """The program of a process, and its first argument if that is no option: more may hold secrets."""
     try:
         words = Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")
     except OSError:
         return ""
-    return b" ".join(words[:2]).decode("utf-8", "replace")[:200]
+    shown = words[:1] if words[1:2] and words[1].startswith(b"-") else words[:2]
+    return b" ".join(shown).decode("utf-8", "replace")[:200]
 
 
 LOOKS: Sequence[Look] = (_spool, _key, _losses, _clock, _store)

@@ -11,7 +11,6 @@ import polars as pl
 from prefixscope.analyzer.baseline import Baseline
 from prefixscope.analyzer.causes import SAID, cause_of_calls
 from prefixscope.analyzer.evidence import TELL, Case
-from prefixscope.analyzer.evidence.strips import strips
 from prefixscope.analyzer.fixes import FIXES
 from prefixscope.analyzer.ragged import Bools
 from prefixscope.analyzer.savings import Option, Plan
@@ -45,7 +44,6 @@ class Finding:
     headline: str  # the evidence in one line
     evidence: Mapping[str, Any]
     formula: tuple[Mapping[str, Any], ...]  # bucket, tokens, usd: sum of usd = saving high
-    comparison: Mapping[str, Any] | None  # one of the calls laid over the one before it: ``evidence.strips``
     examples: tuple[Mapping[str, Any], ...] = ()  # call_id, response_id, file, line
 
     @property
@@ -151,7 +149,6 @@ def _finding(part: _Part) -> Finding:
         headline=told.headline,
         evidence={**told.facts, **({"provider_said": said} if said else {})},
         formula=worth.formula,
-        comparison=strips(case.base, case.hit),
         examples=examples(case.traffic, case.hit),
     )
 

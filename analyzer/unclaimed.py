@@ -11,7 +11,6 @@ from prefixscope.analyzer.baseline import Baseline
 from prefixscope.analyzer.causes import Causes, verdict
 from prefixscope.analyzer.evidence.case import Case
 from prefixscope.analyzer.evidence.healthy import HEALTHY, of_any
-from prefixscope.analyzer.evidence.strips import strips
 from prefixscope.analyzer.findings import examples, finding_id
 from prefixscope.analyzer.fixes import FIXES
 from prefixscope.analyzer.savings import Option, Plan
@@ -37,7 +36,6 @@ class Unclaimed:
     headline: str
     evidence: Mapping[str, Any]
     tried: tuple[Option, ...]  # fixes of this cause and what they would save, or cost where negative
-    comparison: Mapping[str, Any] | None  # as in a finding
     examples: tuple[Mapping[str, Any], ...]
 
 
@@ -75,7 +73,6 @@ def find(base: Baseline, causes: Causes, plan: Plan, priced: pl.DataFrame) -> li
                 headline=headline,
                 evidence=facts,
                 tried=_tried(plan, concerned.tolist(), cause),
-                comparison=strips(base, hit),
                 examples=examples(traffic, hit),
             )
         )

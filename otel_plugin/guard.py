@@ -1,6 +1,6 @@
 """The host application always wins: an error of ours is logged once, counted and swallowed.
 
-Set ``PREFIXSCOPE_RAISE=1`` (as this project's own tests do) and errors are raised instead.
+Set ``PREFIXSCOPE_RERAISE=1`` (as this project's own tests do) and errors are raised instead.
 """
 
 import logging

@@ -183,7 +183,6 @@ def _finding(finding: Finding, weeks: float) -> dict[str, Any]:
         "headline": finding.headline,
         "evidence": dict(finding.evidence),
         "formula": [dict(row) for row in finding.formula],
-        "comparison": finding.comparison,
         "examples": list(finding.examples),
     }
 
@@ -216,7 +215,6 @@ def _unclaimed(item: Unclaimed, weeks: float) -> dict[str, Any]:
         "headline": item.headline,
         "evidence": dict(item.evidence),
         "tried": [_option(option, weeks) for option in item.tried],
-        "comparison": item.comparison,
         "examples": list(item.examples),
     }
 

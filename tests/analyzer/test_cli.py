@@ -268,8 +268,6 @@ OPTION = {
     **dict.fromkeys(("saving_usd", "saving_usd_per_week", "write_premium_usd"), float),
 }
 EXAMPLES = [dict.fromkeys(("call_id", "response_id", "trace_id", "file"), str) | {"line": int}]
-SEGMENT = dict.fromkeys(("level", "kind", "role"), str) | dict.fromkeys(("bytes", "tokens", "shared", "stranded"), int)
-COMPARISON = {side: {"call_id": str, "segments": [SEGMENT]} for side in ("before", "call")}
 FINDING = {
     **dict.fromkeys(("id", "cause", "verdict", "service", "provider", "model", "confidence", "headline"), str),
     **dict.fromkeys(("calls", "family_calls", "missed_tokens"), int),
@@ -279,7 +277,6 @@ FINDING = {
     "options": [OPTION],
     "evidence": dict,
     "formula": [{"bucket": str, "tokens": float, "usd": float}],
-    "comparison": COMPARISON,
     "examples": EXAMPLES,
     "status": str,
     "overdue": bool,
@@ -292,7 +289,6 @@ UNCLAIMED = {
     "usd_at_stake": float,
     "evidence": dict,
     "tried": [OPTION],
-    "comparison": (COMPARISON, type(None)),
     "examples": EXAMPLES,
 }
 CONTRACT = {
@@ -332,8 +328,6 @@ def assert_shape(value: Any, shape: Any, where: str = "report") -> None:
     elif isinstance(shape, list):
         for number, item in enumerate(value):
             assert_shape(item, shape[0], f"{where}[{number}]")
-    elif isinstance(shape, tuple) and isinstance(shape[0], dict):
-        assert_shape(value, shape[1] if value is None else shape[0], where)
     else:
         assert type(value) in (shape if isinstance(shape, tuple) else (shape,)), f"{where}: {value!r}"
 

@@ -336,7 +336,7 @@ def test_a_store_that_stays_locked(path: Path) -> None:
 
 
 def test_too_much_waits(path: Path) -> None:
-    """Senders are asked to come back, and the stock exporter does."""
+    """Senders are asked to come back; when there is room again, they are served."""
     holder = held(path)
     with collecting(path, most=1) as collector:
         assert collector.post(traces(span(1)))[0] == 200

@@ -210,6 +210,7 @@ DAMAGE = {
     "count": {"prefixscope.usage.read": "many"},
     "negative": {"prefixscope.usage.read": -1},
     "time": {"prefixscope.ttft_ms": "soon"},
+    "status": {"http.response.status_code": 70_000},
 }
 
 
