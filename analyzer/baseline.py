@@ -7,7 +7,7 @@ import polars as pl
 
 from prefixscope.analyzer import breaks, ragged
 from prefixscope.analyzer.breaks import Breaks
-from prefixscope.analyzer.families import Families
+from prefixscope.analyzer.families import Families, Opening, opening
 from prefixscope.analyzer.prompts import block_ends
 from prefixscope.analyzer.ragged import Bools, Floats
 from prefixscope.analyzer.replay import Outcome, replay
@@ -25,6 +25,7 @@ class Baseline:
     families: Families
     breaks: Breaks
     outcome: Outcome
+    opening: Opening
 
     @property
     def reported(self) -> Floats:
@@ -40,7 +41,8 @@ class Baseline:
 def of(traffic: Traffic, families: Families) -> Baseline:
     """Replays the traffic as it was."""
     warm, outcome = base_outcome(traffic)
-    return Baseline(warm, families, breaks.find(warm, families), outcome)
+    found = opening(warm, families)
+    return Baseline(warm, families, breaks.find(warm, families, found), outcome, found)
 
 
 def base_outcome(traffic: Traffic) -> tuple[Traffic, Outcome]:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import polars as pl
 
 from prefixscope.analyzer import ragged
-from prefixscope.analyzer.families import Families, opening
+from prefixscope.analyzer.families import Families, Opening
 from prefixscope.analyzer.fixes.tools import set_ids
 from prefixscope.analyzer.prompts import MESSAGES, SYSTEM, TOOLS
 from prefixscope.analyzer.ragged import Bools, Floats, Ids, Ints
@@ -36,7 +36,23 @@ class Breaks:
     change: npt.NDArray[np.str_]  # the cause that the change is a sign of; "" = nothing changed, the prompt goes on
 
 
-def find(traffic: Traffic, families: Families) -> Breaks:
+@dataclass(frozen=True, slots=True)
+class _Changing:
+    """Rows of openings that differ between the calls of a family."""
+
+    dynamic: Bools
+    rare: Bools  # few calls of the family hold it
+    volatile: Bools  # of a volatile kind: a time, an id
+
+    def at(self, own: Ints, theirs: Ints, alone: Bools) -> Bools:
+        """Whether one of two rows changes from call to call: it is rare, or volatile and changed ``alone``."""
+        return np.logical_or(self._is(own, alone), self._is(theirs, alone))
+
+    def _is(self, at: Ints, alone: Bools) -> Bools:
+        return (self.volatile[at] & alone | self.rare[at]) & self.dynamic[at]
+
+
+def find(traffic: Traffic, families: Families, beginnings: Opening) -> Breaks:
     """Compares each call with the one before it."""
     text = text_chains(traffic)
     before, same_session = _before(traffic, families, text)
@@ -50,7 +66,7 @@ def find(traffic: Traffic, families: Families) -> Breaks:
     in_both = _held_before(traffic, before, depth)
     stranded = ragged.group_sums(np.where(in_both, rows.tokens, 0.0), rows.offsets)
     found = Breaks(before, same_session, depth, shared, stranded, np.full(len(traffic), "", dtype="<U24"))
-    return replace(found, change=_changes(traffic, families, found, in_both))
+    return replace(found, change=_changes(traffic, found, in_both, _changing(traffic, families, beginnings)))
 
 
 def text_chains(traffic: Traffic) -> Ids:
@@ -137,7 +153,7 @@ def _held_before(traffic: Traffic, before: Ints, depth: Ints) -> Bools:
     return found
 
 
-def _changes(traffic: Traffic, families: Families, found: Breaks, in_both: Bools) -> npt.NDArray[np.str_]:
+def _changes(traffic: Traffic, found: Breaks, in_both: Bools, changing: _Changing) -> npt.NDArray[np.str_]:
     """What changed at the break, by the level and the kind of text that stands there."""
     rows = traffic.rows
     lengths = np.diff(rows.offsets)
@@ -151,7 +167,7 @@ def _changes(traffic: Traffic, families: Families, found: Breaks, in_both: Bools
     level = np.minimum(rows.level[own], rows.level[theirs])
     sets = set_ids(traffic)
     same_set = sets[at] == sets[found.before[at]]
-    volatile = _volatile(traffic, families, np.stack([own, theirs]), ~_rewritten(traffic, found, in_both)[at])
+    volatile = changing.at(own, theirs, ~_rewritten(traffic, found, in_both)[at])
     recurs = _recurs(traffic, found)[at]
     history = _history_changes(traffic, found, at, in_both[own] & recurs, recurs)
     change[at] = np.select(
@@ -180,27 +196,20 @@ def _named_forks(traffic: Traffic, found: Breaks, change: npt.NDArray[np.str_]) 
     return change
 
 
-def _volatile(traffic: Traffic, families: Families, at: Ints, alone: Bools) -> Bools:
-    """Whether one of two rows, (2, calls), changes from call to call.
-
-    That is so where few calls of its family hold it, or where it is of a volatile kind and changed ``alone``.
-    """
-    rows, contents = traffic.rows, traffic.contents
+def _changing(traffic: Traffic, families: Families, beginnings: Opening) -> _Changing:
+    rows = traffic.rows
     family = families.of_call[rows.call]
     stride = int(rows.atom.max(initial=0)) + 1
-    dynamic = opening(traffic, families)
-    chosen = np.flatnonzero(dynamic.rows & ~dynamic.static & (family >= 0))
-    key = family[chosen] * stride + rows.atom[chosen]
-    ids, number = ragged.factorize(key)
-    holders = np.bincount(
-        ragged.distinct(number * len(traffic) + rows.call[chosen]) // len(traffic), minlength=len(ids)
-    )
+    dynamic = beginnings.rows & ~beginnings.static
+    chosen = np.flatnonzero(dynamic & (family >= 0))
+    ids, number = ragged.factorize(family[chosen] * stride + rows.atom[chosen])
+    pairs = ragged.distinct(number * len(traffic) + rows.call[chosen])
+    holders = np.bincount(pairs // max(len(traffic), 1), minlength=len(ids))
     size = np.bincount(families.of_call[families.of_call >= 0], minlength=len(families))
     rare = np.zeros(len(rows.atom), dtype=np.bool_)
     rare[chosen] = holders[number] <= 2 + _RARE * size[family[chosen]]
-    kind = (contents.atom_kinds != "").to_numpy()[rows.atom[at]]
-    found = (kind & alone | rare[at]) & dynamic.rows[at] & ~dynamic.static[at]
-    return np.logical_or(found[0], found[1])
+    volatile = (traffic.contents.atom_kinds != "").to_numpy()[rows.atom]
+    return _Changing(dynamic, rare, volatile)
 
 
 def _rewritten(traffic: Traffic, found: Breaks, in_both: Bools) -> Bools:

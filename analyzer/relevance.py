@@ -24,7 +24,7 @@ def of_fixes(base: Baseline) -> Mapping[str, Bools]:
     marks = _wants_markers(base)
     marked = breakpoints.marked_calls(traffic) & breakpoints.markable_calls(traffic)
     written = marked & (traffic.calls.select(pl.sum_horizontal(WRITE_BUCKETS)).to_series() > 0).to_numpy()
-    dynamic = volatile.volatile_rows(traffic, families).astype(np.int64)
+    dynamic = volatile.volatile_rows(traffic, families, base.opening).astype(np.int64)
     longest, shortest = lifetimes.longest_ttl_ms(traffic), lifetimes.shortest_ttl_ms(traffic)
     lives = _marker_ttl_ms(traffic)
     found = {

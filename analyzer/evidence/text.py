@@ -8,7 +8,6 @@ import polars as pl
 
 from prefixscope.analyzer import ragged
 from prefixscope.analyzer.evidence.case import Case, Told, at_place, median, parting, place
-from prefixscope.analyzer.families import opening
 from prefixscope.analyzer.fixes import volatile
 from prefixscope.analyzer.prompts import TOOLS
 from prefixscope.analyzer.ragged import Bools, Ints
@@ -19,7 +18,7 @@ _UNKNOWN = "dynamic text"  # that no shape knows
 def of_volatile(case: Case) -> Told:
     """Where dynamic text stands, of what kind it is, and how much static text it strands."""
     traffic, rows = case.traffic, case.traffic.rows
-    moved = volatile.volatile_rows(traffic, case.families) & case.members[rows.call]
+    moved = volatile.volatile_rows(traffic, case.families, case.base.opening) & case.members[rows.call]
     kinds = traffic.contents.atom_kinds.gather(rows.atom[moved]).replace("", _UNKNOWN)
     counts = dict(kinds.value_counts(sort=True).iter_rows())
     first = _first_of_call(moved, rows.call, len(traffic))
@@ -49,7 +48,7 @@ def _stranded(facts: Mapping[str, Any]) -> str:
 def _static_behind(case: Case, first: Ints) -> int:
     """Static tokens behind the first dynamic row, the median over the family's calls."""
     rows = case.traffic.rows
-    static = opening(case.traffic, case.families).static & (np.arange(len(rows.atom)) > first[rows.call])
+    static = case.base.opening.static & (np.arange(len(rows.atom)) > first[rows.call])
     tokens = ragged.group_sums(np.where(static, rows.tokens, 0.0), rows.offsets)
     return int(np.median(tokens[case.members]))
 

@@ -22,7 +22,7 @@ def move_volatile(traffic: Traffic, families: Families, where: Bools) -> Traffic
     """
     rows = traffic.rows
     found = opening(traffic, families)
-    moved = _volatile(traffic, families, found) & where[rows.call]
+    moved = volatile_rows(traffic, families, found) & where[rows.call]
     if not moved.any():
         return traffic
     steady = steady_rows(traffic, moved)
@@ -33,15 +33,11 @@ def move_volatile(traffic: Traffic, families: Families, where: Bools) -> Traffic
     return replace(traffic, rows=_moved(traffic, moved, place))
 
 
-def volatile_rows(traffic: Traffic, families: Families) -> Bools:
+def volatile_rows(traffic: Traffic, families: Families, found: Opening) -> Bools:
     """Dynamic rows of the opening with static rows behind them, or with a marker behind them in a block of static text.
 
     A tool that differs as a whole cannot be moved.
     """
-    return _volatile(traffic, families, opening(traffic, families))
-
-
-def _volatile(traffic: Traffic, families: Families, found: Opening) -> Bools:
     rows = traffic.rows
     mixed = _blocks_with(found.static, traffic)
     static_behind = _bytes_behind(found.static, traffic) >= _WORTH_MOVING

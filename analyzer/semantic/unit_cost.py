@@ -154,7 +154,8 @@ class _PromptCache:
             return {}
         rates = self._priced.filter(pl.Series(answered))
         rest, kin = self._traffic.only(answered), self._families.only(answered)
-        base = Baseline(rest, kin, breaks.find(rest, kin), replay(rest))
+        found = families_module.opening(rest, kin)
+        base = Baseline(rest, kin, breaks.find(rest, kin, found), replay(rest), found)
         fixed = savings.plan(base, rates).changes[-1]
         colder = self._colder(base.outcome, answered, rates)
         return {
