@@ -7,8 +7,7 @@ from datetime import datetime
 import numpy as np
 import polars as pl
 
-from prefixscope.analyzer import baseline, families, markers, savings, tokens, traffic, unclaimed
-from prefixscope.analyzer.anchors import anchored
+from prefixscope.analyzer import baseline, savings, traffic, unclaimed
 from prefixscope.analyzer.atoms import contents_of
 from prefixscope.analyzer.call_rates import cost, rate_calls
 from prefixscope.analyzer.causes import agreement, explain
@@ -52,8 +51,7 @@ def analyse(store: Store, selection: Selection, ingested: Ingested | None = None
 
 def run(loaded: Traffic, priced: pl.DataFrame) -> Results:
     """EXPLAIN, PRICE and RECOMMEND: ``priced`` (``with_costs``) gets the columns of the table explained_calls."""
-    grouped = families.find(loaded)
-    counted, inferred = markers.inferred(anchored(tokens.calibrated(loaded, grouped)))
+    counted, grouped, inferred = baseline.counted(loaded)
     base = baseline.of(counted, grouped)
     plan = savings.plan(base, priced)
     causes = explain(base, plan)

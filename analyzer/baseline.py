@@ -5,9 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from prefixscope.analyzer import breaks, ragged
+from prefixscope.analyzer import breaks, markers, ragged, tokens
+from prefixscope.analyzer.anchors import anchored
 from prefixscope.analyzer.breaks import Breaks
-from prefixscope.analyzer.families import Families, Opening, opening
+from prefixscope.analyzer.families import Families, Opening, find, opening
 from prefixscope.analyzer.prompts import block_ends
 from prefixscope.analyzer.ragged import Bools, Floats
 from prefixscope.analyzer.replay import Outcome, replay
@@ -36,6 +37,13 @@ class Baseline:
     def reached(self) -> Floats:
         """Tokens that each call read, or should have read as things were."""
         return np.maximum(self.outcome.read, self.reported)
+
+
+def counted(traffic: Traffic) -> tuple[Traffic, Families, Bools]:
+    """Loaded traffic counted in tokens, its families, and for which calls a breakpoint was inferred."""
+    families = find(traffic)
+    found, inferred = markers.inferred(anchored(tokens.calibrated(traffic, families)))
+    return found, families, inferred
 
 
 def of(traffic: Traffic, families: Families) -> Baseline:

@@ -8,8 +8,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from prefixscope.analyzer import audit, baseline, families, fixes, markers, savings, tokens, traffic
-from prefixscope.analyzer.anchors import anchored
+from prefixscope.analyzer import audit, baseline, fixes, savings, traffic
 from prefixscope.analyzer.atoms import contents_of
 from prefixscope.analyzer.baseline import Baseline
 from prefixscope.analyzer.call_rates import rate_calls
@@ -64,8 +63,7 @@ def load(raw: Raw) -> Loaded | None:
     if not raw.calls["prompt_known"].any():
         return None
     found = traffic.load(raw.calls, raw.prompts, contents_of(raw.contents))
-    grouped = families.find(found)
-    counted, _ = markers.inferred(anchored(tokens.calibrated(found, grouped)))
+    counted, grouped, _ = baseline.counted(found)
     base, priced = baseline.of(counted, grouped), audit.with_costs(raw.calls)
     return Loaded(base, priced, savings.plan(base, priced), raw.prompts)
 

@@ -1,5 +1,6 @@
 """A help desk that answers twenty questions twice: with OpenAI, and with Anthropic and tools. It knows no telemetry.
 
+    export OTEL_TRACES_EXPORTER=none OTEL_METRICS_EXPORTER=none OTEL_LOGS_EXPORTER=none  # or your own
     opentelemetry-instrument python examples/support_bot.py
     prefixscope audit ~/.local/state/prefixscope/spool
 

@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from prefixscope.analyzer import baseline, breaks, markers, savings, tokens
+from prefixscope.analyzer import baseline, breaks, savings
 from prefixscope.analyzer import families as families_module
 from prefixscope.analyzer.baseline import Baseline
 from prefixscope.analyzer.replay import Outcome, replay
@@ -143,8 +143,7 @@ class _PromptCache:
     """Tier 3: what the provider's cache does for the calls that reach the model."""
 
     def __init__(self, traffic: Traffic, priced: pl.DataFrame) -> None:
-        self._families = families_module.find(traffic)
-        counted, _ = markers.inferred(tokens.calibrated(traffic, self._families))
+        counted, self._families, _ = baseline.counted(traffic)
         self._traffic, self._outcome = baseline.base_outcome(counted)
         self._priced = priced
 

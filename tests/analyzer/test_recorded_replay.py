@@ -14,8 +14,7 @@ import pytest
 import auditing
 import cassettes
 from cassettes import Exchange
-from prefixscope.analyzer import baseline, families, markers, store, tokens, traffic
-from prefixscope.analyzer.anchors import anchored
+from prefixscope.analyzer import baseline, store, traffic
 from prefixscope.analyzer.atoms import contents_of
 from prefixscope.analyzer.ingest import Observed
 from prefixscope.otel_plugin import providers, segments, usage
@@ -147,8 +146,8 @@ def _compared(folder: str) -> dict[Group, Row]:
         opened.ingest((call for call, _ in observed), at=auditing.AT)
         calls, prompts = opened.frame("analysis/calls", **everything), opened.arrow("analysis/prompts", **everything)
         loaded = traffic.load(calls, prompts, contents_of(opened.arrow("analysis/contents")))
-    counted = anchored(tokens.calibrated(loaded, families.find(loaded)))
-    warm, outcome = baseline.base_outcome(markers.inferred(counted)[0])
+    counted, _, _ = baseline.counted(loaded)
+    warm, outcome = baseline.base_outcome(counted)
     begins_warm = np.zeros(len(warm), dtype=np.bool_)
     begins_warm[warm.rows.call[warm.rows.warm]] = True
     read = calls["read"].to_numpy()
