@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from prefixscope.analyzer.errors import InputError, UsageError
+from prefixscope.analyzer.errors import UsageError
 
 _SCOPE = ("service", "model", "system", "tools", "settings", "account", "tenant", "user")
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
@@ -88,11 +88,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _analysed(args: argparse.Namespace) -> tuple[Any, Any]:
-    from prefixscope.analyzer import audit, store  # noqa: PLC0415 - DuckDB and Polars, only for this command
+    from prefixscope.analyzer import audit  # noqa: PLC0415 - DuckDB and Polars, only for this command
     from prefixscope.analyzer.ingest import expand  # noqa: PLC0415
     from prefixscope.analyzer.progress import reading as progress  # noqa: PLC0415
-    from prefixscope.analyzer.semantic import analysis, labels, report  # noqa: PLC0415
-    from prefixscope.analyzer.semantic.reading import Reader  # noqa: PLC0415
+    from prefixscope.analyzer.semantic import analysis, labels, of_paths, report  # noqa: PLC0415
     from prefixscope.analyzer.semantic.tiers import Policy  # noqa: PLC0415
     from prefixscope.otel_plugin.keys import load_key  # noqa: PLC0415
 
@@ -114,21 +113,10 @@ def _analysed(args: argparse.Namespace) -> tuple[Any, Any]:
         labels=labels.read(args.labels) if args.labels else {},
         selection=audit.Selection(service=args.service),
     )
-    key, paths = load_key(), expand([Path(name) for name in args.paths])
-    reader = Reader(key)
-    with store.opened(None) as opened:
-        with progress(paths) as advance:
-            opened.ingest(reader.read(paths, on_bytes=advance), at=datetime.now(UTC))
-        found = analysis.run(opened, reader.text_of, key, options)
-    _refuse_empty(found)
+    paths = expand([Path(name) for name in args.paths])
+    with progress(paths) as advance:
+        found = of_paths.analysed(paths, options, load_key(), on_bytes=advance)
     return report.build(found, with_text=not args.no_text), found
-
-
-def _refuse_empty(found: Any) -> None:
-    if len(found.questions):
-        return
-    reasons = [f"{row['file']}: {row['reason']}" for row in found.rejected.head(5).iter_rows(named=True)]
-    raise InputError("\n  ".join(["no call was found, so there is nothing to replay", *reasons]))
 
 
 def _load_test(form: str) -> int:
