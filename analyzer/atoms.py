@@ -28,6 +28,8 @@ DENSITY = {
     "counter": 1.5,
     "address": 2.1,
 }
+_REFERRING = ("tool_call", "tool_result")  # kinds of segments that name the call they are of
+_IDS = ("random_id", "uuid", "hash")
 # An image counts by its pixels, not by the bytes of its file: (w·h)/750 and at most 1,600 tokens at Anthropic, 85 and
 # 170 a tile at OpenAI, 258 a tile at Gemini. A larger file weighs as a thousand tokens of prose.
 _IMAGE_WEIGHT = 4000.0
@@ -47,7 +49,8 @@ class Contents:
     atom_ids: Ids  # atom -> a 64-bit id that depends on its text and the key alone
     atom_kinds: pl.Series  # atom -> its volatile kind, "" = static text, or text of several kinds
     atom_bytes: Floats
-    atom_weight: Floats  # bytes, counted higher where they make more tokens than prose does
+    atom_weight: Floats  # bytes, counted higher where they make more tokens than prose does; references left out
+    reference_weight: Floats  # content -> the same of the id that joins a tool's call and its result; 0 = none
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +69,9 @@ def contents_of(table: pa.Table) -> Contents:
     frame = pl.DataFrame(pl.from_arrow(table.select(["level", "kind", "role", "canonical_id"])))
     begins_unit = ~_flat(table, "piece_continues").astype(np.bool_)
     pieces, kinds = _pieces(table)
+    refers = _references(pieces, kinds, frame["kind"].is_in(_REFERRING).to_numpy())
+    reference_weight = ragged.group_sums(np.where(refers, pieces.weight, 0.0), pieces.offsets)
+    pieces = replace(pieces, weight=np.where(refers, 0.0, pieces.weight))
     parts = _parts(pieces, begins_unit, kinds)
     del pieces
     _, number = ragged.factorize(parts.ids)
@@ -87,6 +93,7 @@ def contents_of(table: pa.Table) -> Contents:
         atom_kinds=kinds.gather(atoms.kind[example]),
         atom_bytes=atoms.size[example],
         atom_weight=weight[example],
+        reference_weight=reference_weight,
     )
 
 
@@ -95,6 +102,18 @@ def _of_pixels(items: _Items, is_image: Bools) -> Floats:
     whole = ragged.group_sums(items.weight, items.offsets)
     scale = np.where(is_image & (whole > _IMAGE_WEIGHT), _IMAGE_WEIGHT / np.maximum(whole, 1.0), 1.0)
     return items.weight * scale[ragged.owners(items.offsets)]
+
+
+def _references(pieces: _Items, kinds: pl.Series, refers: Bools) -> Bools:
+    """Which pieces are the first id of a tool's call or of its result, which joins the two.
+
+    What it weighs is not told by its bytes: a template may render it or leave it out.
+    """
+    owner = ragged.owners(pieces.offsets)
+    ids = np.flatnonzero(kinds.is_in(_IDS).to_numpy()[pieces.kind] & refers[owner])
+    found = np.zeros(len(owner), dtype=np.bool_)
+    found[ids[np.flatnonzero(np.diff(owner[ids], prepend=-1))]] = True
+    return found
 
 
 def _pieces(table: pa.Table) -> tuple[_Items, pl.Series]:

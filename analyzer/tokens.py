@@ -14,16 +14,19 @@ from prefixscope.analyzer.families import Families
 from prefixscope.analyzer.ragged import Bools, Floats, Ints
 from prefixscope.analyzer.traffic import (
     MATTERS,
+    REFERENCES,
     Traffic,
     frame_tokens,
     matter_of_rows,
     model_name,
     numbered,
+    reference_weights,
     with_tokens,
 )
 
 TYPICAL = 0.25  # tokens a byte of English; used only where nothing was reported
-_LOW, _HIGH = 0.02, 2.0  # a rate outside is a fit gone wrong
+_LOW = np.array([0.02] * REFERENCES + [0.0])  # a rate below is a fit gone wrong; an id may not be rendered at all
+_HIGH = 2.0
 _PRIMING_TOKENS = 3.0  # that open the answer, counted as input (OpenAI's cookbook)
 _PRIOR_CALLS = 4.0  # how many calls of a family its model's rates are worth
 _ROUNDS = 4  # rates and unrecorded beginnings are told from each other
@@ -60,10 +63,11 @@ def calibrated(traffic: Traffic, families: Families) -> Traffic:
 
 
 def _equations(traffic: Traffic, rows: Bools, total: Floats) -> tuple[Floats, Floats]:
-    """Weights of the chosen rows of each call by matter, (calls, 5), and the tokens that they make without frames."""
+    """Weights of each call's chosen rows by matter, (calls, MATTERS), and the tokens that they make without frames."""
     weight = np.where(rows, traffic.contents.atom_weight[traffic.rows.atom], 0.0)
     matter, offsets = matter_of_rows(traffic), traffic.rows.offsets
-    sizes = [ragged.group_sums(np.where(matter == number, weight, 0.0), offsets) for number in range(MATTERS)]
+    sizes = [ragged.group_sums(np.where(matter == number, weight, 0.0), offsets) for number in range(REFERENCES)]
+    sizes.append(ragged.group_sums(np.where(rows, reference_weights(traffic), 0.0), offsets))
     frames = ragged.group_sums(np.where(rows, frame_tokens(traffic), 0.0), offsets)
     return np.stack(sizes, axis=1), np.maximum(total - frames, 0.0)
 
@@ -84,7 +88,7 @@ def _last_marker(traffic: Traffic) -> Ints:
 
 
 def _fit_groups(sizes: Floats, total: Floats, group: Ints, usable: Bools, prior: Floats) -> Floats:
-    """Rates (calls, 5): one fit for each group of usable calls, and ``prior`` for the rest."""
+    """Rates (calls, MATTERS): one fit for each group of usable calls, and ``prior`` for the rest."""
     rates = prior.copy()
     order = np.argsort(group, kind="stable")
     edges = np.flatnonzero(np.diff(group[order])) + 1
@@ -96,9 +100,20 @@ def _fit_groups(sizes: Floats, total: Floats, group: Ints, usable: Bools, prior:
 
 
 def _fit(sizes: Floats, total: Floats, prior: Floats) -> Floats:
-    """Least squares of total = sizes · rates, drawn towards the prior scaled to the group's overall rate."""
+    """Least squares of total = sizes · rates, drawn towards the prior scaled to the group's overall rate.
+
+    A rate that would leave its bounds stays at them, and the others are fitted to what that leaves.
+    """
     centre = prior * total.sum() / max(float((sizes @ prior).sum()), 1.0)
     strength = _PRIOR_CALLS * np.maximum((sizes**2).mean(axis=0), 1.0) / 100
     left = sizes.T @ sizes + np.diag(strength)
-    right = sizes.T @ (total - sizes @ centre)
-    return np.clip(centre + np.linalg.solve(left, right), _LOW, _HIGH)
+    right = left @ centre + sizes.T @ (total - sizes @ centre)
+    rates, free = centre.copy(), np.ones(MATTERS, dtype=np.bool_)
+    while free.any():
+        rates[free] = np.linalg.solve(left[np.ix_(free, free)], right[free] - left[np.ix_(free, ~free)] @ rates[~free])
+        outside = free & ((rates < _LOW) | (rates > _HIGH))
+        if not outside.any():
+            break
+        rates[outside] = np.clip(rates, _LOW, _HIGH)[outside]
+        free &= ~outside
+    return rates

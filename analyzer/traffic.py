@@ -29,7 +29,8 @@ from prefixscope.analyzer.prompts import (
 from prefixscope.analyzer.ragged import Bools, Floats, Ids, Ints
 
 _FRAME_TOKENS = 4.0
-MATTERS = 5
+MATTERS = 6
+REFERENCES = 5
 WRITE_BUCKETS = ("write_5m", "write_30m", "write_1h", "write_12h", "write_unknown")
 _PER_CALL = (
     "card",
@@ -61,7 +62,7 @@ class Traffic:
     ttl_ms: Ints  # how long an unused entry lives by itself: as the request asked, or the card's default
     prompts: Prompts
     rows: Rows
-    tokens_per_byte: Floats  # (calls, 5): by ``matter_of_rows``
+    tokens_per_byte: Floats  # (calls, MATTERS): by ``matter_of_rows``, and of what ``reference_weights`` gives
     front_tokens: Floats  # of what each prompt begins with where the source does not hold it: ``fronts``; else 0
     segment_scale: Floats  # content -> what its estimated tokens are corrected by: ``anchors``
     scale: Floats  # (calls, 2): what the tokens of the last block, and of those before it, are corrected by
@@ -189,12 +190,15 @@ def with_tokens(traffic: Traffic, tokens_per_byte: Floats) -> Traffic:
 
 
 def estimated_tokens(traffic: Traffic) -> Floats:
-    """Tokens of each row: bytes at its level's rate, corrected by segment; in front of recorded text, what is known."""
+    """Tokens of each row: bytes at their matter's rate, corrected by segment; what is known of unrecorded fronts."""
     rows = traffic.rows
     segment = segment_of_rows(traffic)
     rate = traffic.tokens_per_byte[rows.call, _matters(traffic.contents)[segment]]
-    tokens = (traffic.contents.atom_weight[rows.atom] * rate + frame_tokens(traffic)) * traffic.segment_scale[segment]
-    return tokens + np.where(front_rows(traffic), traffic.front_tokens[rows.call], 0.0)
+    text = traffic.contents.atom_weight[rows.atom] * rate
+    frame = frame_tokens(traffic) + reference_weights(traffic) * traffic.tokens_per_byte[rows.call, REFERENCES]
+    return (text + frame) * traffic.segment_scale[segment] + np.where(
+        front_rows(traffic), traffic.front_tokens[rows.call], 0.0
+    )
 
 
 def segment_of_rows(traffic: Traffic) -> Ints:
@@ -211,10 +215,15 @@ def front_rows(traffic: Traffic) -> Bools:
     return (rows.block == 0) & unrecorded[segment_of_rows(traffic)]
 
 
+def reference_weights(traffic: Traffic) -> Floats:
+    """What the id that joins a tool's call and result weighs, at the first row of each; 0 elsewhere."""
+    return np.where(traffic.rows.head != 0, traffic.contents.reference_weight[segment_of_rows(traffic)], 0.0)
+
+
 def matter_of_rows(traffic: Traffic) -> Ints:
     """What each row is made of: 0 tools, 1 system, 2 text of messages, 3 tool calls, 4 tool results.
 
-    JSON makes other tokens of its bytes than prose does.
+    JSON makes other tokens of its bytes than prose does. References (5) have no rows of their own.
     """
     return _matters(traffic.contents)[segment_of_rows(traffic)]
 
