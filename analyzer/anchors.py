@@ -14,7 +14,16 @@ from prefixscope.analyzer import ragged
 from prefixscope.analyzer.prompts import block_ends
 from prefixscope.analyzer.ragged import Floats, Ids, Ints
 from prefixscope.analyzer.replay import chain_ids
-from prefixscope.analyzer.traffic import Traffic, estimated_tokens, model_name, numbered, segment_of_rows, with_tokens
+from prefixscope.analyzer.traffic import (
+    WRITE_BUCKETS,
+    Traffic,
+    estimated_tokens,
+    model_name,
+    numbered,
+    segment_of_rows,
+    unrecorded_tokens,
+    with_tokens,
+)
 
 _NEAR = 0.2  # of the tokens read: a breakpoint farther off, by the estimate, is not where a read ended
 _SAME = 0.02  # places that calls disagree on by more than this are not known
@@ -47,21 +56,34 @@ def _ends_known(traffic: Traffic, text: Ids) -> pl.DataFrame:
     total = (traffic.input_total - traffic.stored_tokens).astype(np.float64)
     whole = np.flatnonzero(reported & (total > 0))
     cached = total - traffic.calls["uncached"].to_numpy()
-    last = np.full(len(traffic), -1, dtype=np.int64)
-    marked = np.flatnonzero(rows.marker_ms > 0)
-    np.maximum.at(last, rows.call[marked], marked)
+    last = _last_markers(traffic)
     explicit = traffic.per_card("read_is_entry").astype(np.bool_)
     headed = np.flatnonzero(reported & explicit & (last >= 0) & (cached > 0))
     at = np.concatenate([rows.offsets[1:][whole] - 1, last[headed]])
     return pl.DataFrame({"prefix": text[at], "tokens": np.concatenate([total[whole], cached[headed]])})
 
 
+def _last_markers(traffic: Traffic) -> Ints:
+    """The row of each call's last breakpoint; -1 where there is none."""
+    marked = np.flatnonzero(traffic.rows.marker_ms > 0)
+    found = np.full(len(traffic), -1, dtype=np.int64)
+    np.maximum.at(found, traffic.rows.call[marked], marked)
+    return found
+
+
 def _reads_known(traffic: Traffic, text: Ids) -> pl.DataFrame:
-    """Breakpoints at what was read, where an entry is read whole and one of them is near. Columns as above."""
+    """Breakpoints at what was read, where an entry is read whole and one of them is near. Columns as above.
+
+    What a call wrote as well as read stands behind what it read, so its last breakpoint is not where the read ended.
+    """
     rows = traffic.rows
     read = traffic.calls["read"].to_numpy().astype(np.float64)
     explicit = traffic.per_card("read_is_entry").astype(np.bool_) & (read > 0) & (traffic.stored_tokens == 0)
-    at = np.flatnonzero((rows.marker_ms > 0) & block_ends(rows) & explicit[rows.call])
+    wrote = traffic.calls.select(pl.sum_horizontal(WRITE_BUCKETS)).to_series().to_numpy() > 0
+    last = np.zeros(len(rows.atom), dtype=np.bool_)
+    found = _last_markers(traffic)
+    last[found[found >= 0]] = True
+    at = np.flatnonzero((rows.marker_ms > 0) & block_ends(rows) & explicit[rows.call] & ~(last & wrote[rows.call]))
     ends = ragged.running_sums(rows.tokens, rows.offsets)[at]
     call = rows.call[at]
     off = np.abs(ends - read[call])
@@ -90,9 +112,10 @@ def _corrected(traffic: Traffic, known: Floats) -> Traffic:
     What a source does not hold has no bytes to scale: what is known of it stays.
     """
     rows = traffic.rows
-    plain = replace(traffic, segment_scale=np.ones_like(traffic.segment_scale), front_tokens=np.zeros(len(traffic)))
-    tokens = estimated_tokens(plain)
-    recorded = known - traffic.front_tokens[rows.call]
+    unrecorded = unrecorded_tokens(traffic)
+    plain = replace(traffic, segment_scale=np.ones_like(traffic.segment_scale))
+    tokens = estimated_tokens(plain) - unrecorded
+    recorded = known - ragged.running_sums(unrecorded, rows.offsets)
     factor, weight = _factors(tokens, recorded, rows.offsets, rows.call)
     segment = segment_of_rows(traffic)
     size = len(traffic.segment_scale)

@@ -9,8 +9,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from prefixscope.analyzer import fronts, ragged
+from prefixscope.analyzer import fronts, ragged, tool_prompts
 from prefixscope.analyzer.families import Families
+from prefixscope.analyzer.prompts import MESSAGES
 from prefixscope.analyzer.ragged import Bools, Floats, Ints
 from prefixscope.analyzer.traffic import (
     MATTERS,
@@ -29,6 +30,7 @@ _LOW = np.array([0.02] * REFERENCES + [0.0])  # a rate below is a fit gone wrong
 _HIGH = 2.0
 _PRIMING_TOKENS = 3.0  # that open the answer, counted as input (OpenAI's cookbook)
 _PRIOR_CALLS = 4.0  # how many calls of a family its model's rates are worth
+_CONTRADICTS, _FEW = 0.1, 0.25  # an equation this far off is left out where no more than so many are
 _ROUNDS = 4  # rates and unrecorded beginnings are told from each other
 
 
@@ -47,6 +49,10 @@ def calibrated(traffic: Traffic, families: Families) -> Traffic:
     ends_before = usable & (cached > 0) & (last >= 0) & (last < np.diff(traffic.rows.offsets) - 1)
     heads = _equations(traffic, _places(traffic) <= last[traffic.rows.call], cached)
     sizes, tokens = (np.concatenate(pair) for pair in zip(whole, heads, strict=True))
+    tail = tool_prompts.Tail(
+        whole[0] - heads[0], whole[1] - heads[1], ends_before & _in_front_of_messages(traffic, last)
+    )
+    adds = np.concatenate([np.ones(len(traffic)), ~_in_front_of_messages(traffic, last)])
     chosen = np.concatenate([usable, ends_before])
     model = np.tile(numbered(traffic.calls.select("provider", model=model_name())), 2)
     family = np.tile(families.of_call, 2)
@@ -54,12 +60,13 @@ def calibrated(traffic: Traffic, families: Families) -> Traffic:
     rates, calls = prior, len(traffic)
     for _ in range(_ROUNDS):
         front = fronts.of_calls(traffic, sizes[:calls], rates[:calls])
-        recorded = np.maximum(tokens - np.tile(front, 2), 0.0)
+        added = tool_prompts.of_calls(traffic, tail, rates[:calls])
+        recorded = np.maximum(tokens - np.tile(front, 2) - np.tile(added, 2) * adds, 0.0)
         by_model = _fit_groups(sizes, recorded, model, chosen, prior)
         rates = _fit_groups(sizes, recorded, family, chosen & (family >= 0), by_model)
-        if not front.any():
+        if not front.any() and not added.any():
             break
-    return with_tokens(replace(traffic, front_tokens=front), rates[:calls])
+    return with_tokens(replace(traffic, front_tokens=front, tool_prompt_tokens=added), rates[:calls])
 
 
 def _equations(traffic: Traffic, rows: Bools, total: Floats) -> tuple[Floats, Floats]:
@@ -87,6 +94,12 @@ def _last_marker(traffic: Traffic) -> Ints:
     return found
 
 
+def _in_front_of_messages(traffic: Traffic, place: Ints) -> Bools:
+    """Calls whose row at that place is not of a message; none where it is -1."""
+    at = np.minimum(traffic.rows.offsets[:-1] + place, len(traffic.rows.level) - 1)
+    return (place >= 0) & (traffic.rows.level[at] < MESSAGES)
+
+
 def _fit_groups(sizes: Floats, total: Floats, group: Ints, usable: Bools, prior: Floats) -> Floats:
     """Rates (calls, MATTERS): one fit for each group of usable calls, and ``prior`` for the rest."""
     rates = prior.copy()
@@ -100,6 +113,15 @@ def _fit_groups(sizes: Floats, total: Floats, group: Ints, usable: Bools, prior:
 
 
 def _fit(sizes: Floats, total: Floats, prior: Floats) -> Floats:
+    """Rates of one group: (MATTERS,). Where few calls contradict the rest, they are left out."""
+    rates = _least_squares(sizes, total, prior)
+    doubtful = np.abs(sizes @ rates - total) > _CONTRADICTS * total
+    if 0 < doubtful.sum() <= _FEW * len(total):
+        return _least_squares(sizes[~doubtful], total[~doubtful], prior)
+    return rates
+
+
+def _least_squares(sizes: Floats, total: Floats, prior: Floats) -> Floats:
     """Least squares of total = sizes · rates, drawn towards the prior scaled to the group's overall rate.
 
     A rate that would leave its bounds stays at them, and the others are fitted to what that leaves.

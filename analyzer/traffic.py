@@ -41,6 +41,7 @@ _PER_CALL = (
     "ttl_ms",
     "tokens_per_byte",
     "front_tokens",
+    "tool_prompt_tokens",
     "scale",
     "warm_tokens",
 )
@@ -64,6 +65,9 @@ class Traffic:
     rows: Rows
     tokens_per_byte: Floats  # (calls, MATTERS): by ``matter_of_rows``, and of what ``reference_weights`` gives
     front_tokens: Floats  # of what each prompt begins with where the source does not hold it: ``fronts``; else 0
+    tool_prompt_tokens: (
+        Floats  # of what the provider puts in front of the messages where there are tools: ``tool_prompts``
+    )
     segment_scale: Floats  # content -> what its estimated tokens are corrected by: ``anchors``
     scale: Floats  # (calls, 2): what the tokens of the last block, and of those before it, are corrected by
     warm_tokens: Floats  # tokens at each prompt's head that were cached although no call in the window had sent them
@@ -160,6 +164,7 @@ def load(
         rows=rows_of(portion(segments, 0, 0), contents, np.zeros(0, dtype=np.int64)),  # made once markers are there
         tokens_per_byte=np.ones((len(at_ms), MATTERS)),
         front_tokens=np.zeros(len(at_ms)),
+        tool_prompt_tokens=np.zeros(len(at_ms)),
         segment_scale=np.ones(len(contents.level)),
         scale=np.ones((len(at_ms), 2)),
         warm_tokens=np.zeros(len(at_ms)),
@@ -176,11 +181,11 @@ def with_tokens(traffic: Traffic, tokens_per_byte: Floats) -> Traffic:
     if not len(traffic.rows.atom):
         return traffic
     tokens, total = estimated_tokens(traffic), traffic.input_total - traffic.stored_tokens
-    last = _in_last_block(traffic.rows)
+    last = _in_last_block(traffic)
     in_last = ragged.group_sums(np.where(last, tokens, 0.0), traffic.rows.offsets)
     before = ragged.group_sums(tokens, traffic.rows.offsets) - in_last
     left = total - before
-    fits = (left > 0) & ((left >= 0.2 * in_last) & (left <= 3.0 * in_last) | ~_ends_in_text(traffic))
+    fits = (left > 0) & ((left >= 0.2 * in_last) & (left <= 10.0 * in_last) | ~_ends_in_text(traffic))
     with np.errstate(divide="ignore", invalid="ignore"):
         of_last = np.where(fits, left / in_last, total / (before + in_last))
         of_rest = np.where(fits, 1.0, total / (before + in_last))
@@ -190,15 +195,22 @@ def with_tokens(traffic: Traffic, tokens_per_byte: Floats) -> Traffic:
 
 
 def estimated_tokens(traffic: Traffic) -> Floats:
-    """Tokens of each row: bytes at their matter's rate, corrected by segment; what is known of unrecorded fronts."""
+    """Tokens of each row: bytes at their matter's rate, corrected by segment, and what is known of unrecorded text."""
     rows = traffic.rows
     segment = segment_of_rows(traffic)
     rate = traffic.tokens_per_byte[rows.call, _matters(traffic.contents)[segment]]
     text = traffic.contents.atom_weight[rows.atom] * rate
     frame = frame_tokens(traffic) + reference_weights(traffic) * traffic.tokens_per_byte[rows.call, REFERENCES]
-    return (text + frame) * traffic.segment_scale[segment] + np.where(
-        front_rows(traffic), traffic.front_tokens[rows.call], 0.0
-    )
+    return (text + frame) * traffic.segment_scale[segment] + unrecorded_tokens(traffic)
+
+
+def unrecorded_tokens(traffic: Traffic) -> Floats:
+    """Tokens that each row stands for although the source does not hold their text."""
+    call = traffic.rows.call
+    found = np.where(front_rows(traffic), traffic.front_tokens[call], 0.0)
+    if traffic.tool_prompt_tokens.any():
+        found += np.where(tool_prompt_rows(traffic), traffic.tool_prompt_tokens[call], 0.0)
+    return found
 
 
 def segment_of_rows(traffic: Traffic) -> Ints:
@@ -213,6 +225,17 @@ def front_rows(traffic: Traffic) -> Bools:
     if not unrecorded.any():
         return np.zeros(len(rows.atom), dtype=np.bool_)
     return (rows.block == 0) & unrecorded[segment_of_rows(traffic)]
+
+
+def tool_prompt_rows(traffic: Traffic) -> Bools:
+    """The first row of the messages of each call with tools: what a provider adds because of them comes before it."""
+    rows = traffic.rows
+    with_tools = np.zeros(len(traffic), dtype=np.bool_)
+    with_tools[rows.call[rows.level == TOOLS]] = True
+    first = (rows.level == MESSAGES) & with_tools[rows.call]
+    behind = np.flatnonzero(first[1:] & (rows.level[:-1] == MESSAGES) & (rows.call[1:] == rows.call[:-1])) + 1
+    first[behind] = False
+    return first
 
 
 def reference_weights(traffic: Traffic) -> Floats:
@@ -234,11 +257,20 @@ def _matters(contents: Contents) -> Ints:
     return np.where(contents.level == MESSAGES, of_messages, contents.level)
 
 
-def _in_last_block(rows: Rows) -> Bools:
+def _in_last_block(traffic: Traffic) -> Bools:
+    """Rows of each call's last segment; results of tools that were called side by side come together and are one."""
+    rows = traffic.rows
     if not len(rows.block):
         return np.zeros(0, dtype=np.bool_)
-    last = rows.block[np.maximum(rows.offsets[1:] - 1, 0)]
-    return rows.block == np.repeat(last, np.diff(rows.offsets))
+    begins = np.flatnonzero(np.diff(rows.block, prepend=-1) | np.diff(rows.call, prepend=-1))
+    results = np.unique(traffic.contents.header[(traffic.contents.kind == "tool_result").to_numpy()])
+    is_result, call = np.isin(rows.head[begins], results), rows.call[begins]
+    goes_on = np.zeros(len(begins), dtype=np.bool_)
+    goes_on[1:] = is_result[1:] & is_result[:-1] & (call[1:] == call[:-1])
+    run = np.maximum.accumulate(np.where(goes_on, 0, np.arange(len(begins))))
+    start = np.zeros(len(traffic), dtype=np.int64)
+    start[call] = begins[run]  # of a call's several, numpy keeps the last
+    return np.arange(len(rows.block)) >= start[rows.call]
 
 
 def _counted(traffic: Traffic) -> Traffic:
@@ -247,7 +279,7 @@ def _counted(traffic: Traffic) -> Traffic:
     warm = np.zeros(len(tokens), dtype=np.bool_)
     for at, part in traffic.portions():
         rows = part.rows
-        scale = np.where(_in_last_block(rows), part.scale[rows.call, 0], part.scale[rows.call, 1])
+        scale = np.where(_in_last_block(part), part.scale[rows.call, 0], part.scale[rows.call, 1])
         tokens[at] = estimated_tokens(part) * scale
         if part.warm_tokens.any():
             warm[at] = ragged.running_sums(tokens[at], rows.offsets) <= part.warm_tokens[rows.call]
