@@ -180,7 +180,7 @@ def _compared(folder: str) -> dict[Group, Row]:
 # no promise or publishes no rule: it is in the table only.
 FLOORS = {
     ("anthropic", "explicit", WHOLE): 0.95,
-    ("aws", "explicit", WHOLE): 0.70,
+    ("aws", "explicit", WHOLE): 0.92,
     ("deepseek", "automatic", WHOLE): 0.98,
     ("llamacpp", "automatic", WHOLE): 0.80,
     ("openai", "automatic", WHOLE): 0.80,
@@ -192,13 +192,14 @@ EXPLAINED = """What does not agree:
   hosted tools   web search, code execution: rounds inside one call, counted together, each with a cache of its own
   stored prefix  Gemini's cachedContent counts, but is not in the request
   anthropic      two recordings of tokens that were made up (1 read, 2 written of 13); tokens from bytes
-  aws            Claude: the hidden tool prompt (about 330 tokens) stands behind the system breakpoint;
-                 GPT-5.6 writes below its minimum and reads nothing; Nova missed once, and once read another length
+  aws            Nova missed once, and once read another length; GPT-5.6 wrote the end of a prompt whose beginning
+                 no recording sends
   google         implicit caching reads parts of a prefix at random, and below its published minimum
   llamacpp       one slot for all recordings: what the others left in it is not known
   openai         a probe read nothing of a prefix just sent; prefixes kept warm by other recordings of the same hour;
                  GPT-5.6 five_turn: a hidden prefix of 1,250 tokens
-  openrouter     an earlier part was read than the breakpoint shows: the hidden tool prompt, as at aws
+  openrouter     a tool prompt of some 320 tokens stands behind the system breakpoint; every call of the recording has a
+                 later one, so nothing tells how long it is
   x-ai           one call read only its tools: an entry may be evicted at any time
   unknown        Cohere and Mistral read in steps of 16, Venice of 528, with no rule published: nothing is predicted"""
 
@@ -223,3 +224,12 @@ def test_replay_predicts_what_was_reported(provider: str, cache_kind: str, seen:
     calls, agree = sum(row.calls for row in rows), sum(row.agree for row in rows)
     print(f"{' '.join(key)}: {agree} of {calls} calls agree; {sum(row.warm for row in rows)} began warm")
     assert agree >= FLOORS[key] * calls > 0
+
+
+def test_most_of_what_keeps_its_promises_is_predicted() -> None:
+    """Caches with breakpoints, and DeepSeek's: reads and writes both agree on 95 of 100 calls."""
+    every = [(group, row) for folder in FOLDERS for group, row in _compared(folder).items()]
+    rows = [row for g, row in every if g.seen == WHOLE and (g.cache == "explicit" or g.provider == "deepseek")]
+    calls, agree = sum(row.calls for row in rows), sum(row.agree for row in rows)
+    print(f"explicit caches and DeepSeek: {agree} of {calls} calls agree: {agree / calls:.1%}")
+    assert agree >= 0.95 * calls > 0

@@ -74,3 +74,52 @@ def test_a_system_prompt_under_the_models_role_is_no_answer() -> None:
         [((_text("system", "model", "Be kind."), _text("messages", "model", "Hi.")), Usage("reported", 9))]
     )
     assert found.rows.answer.tolist() == [level == 2 for level in found.rows.level]
+
+
+_TOOL = Segment("tools", "tool", "", '{"name":"look_up","description":"Looks up an order by its number."}')
+_SYSTEM = _text("system", "system", "Answer in one short sentence. " * 200, "5m")
+
+
+def test_what_a_provider_adds_for_tools_stands_in_front_of_the_messages() -> None:
+    """Short questions that cost 350 tokens behind the system prompt's breakpoint: 330 of them are not theirs."""
+    found = _counted([
+        ((_TOOL, _SYSTEM, _text("messages", "user", f"Where is my order {n}, please? Tell me.")), usage)
+        for n, usage in enumerate([Usage("reported", uncached=345, write_5m=1230), Usage("reported", 345, read=1230)])
+    ])  # fmt: skip
+    rows = found.rows
+    assert found.tool_prompt_tokens == pytest.approx([330, 330], abs=8)
+    assert ragged.running_sums(rows.tokens, rows.offsets)[rows.marker_ms > 0] == pytest.approx(1230, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("segments", "question"),
+    [((_SYSTEM,), "Where is my order?"), ((_TOOL, _SYSTEM), "0x1f9e 88a1 " * 40)],
+    ids=["no tools", "dense text"],
+)
+def test_what_text_can_explain_is_not_taken_for_an_added_prompt(segments: tuple[Segment, ...], question: str) -> None:
+    """Without tools nothing is added; and 350 tokens of 480 bytes may be the text's own."""
+    asked = _text("messages", "user", question)
+    found = _counted([((*segments, asked), Usage("reported", uncached=350, write_5m=1230))])
+    assert not found.tool_prompt_tokens.any()
+
+
+def test_few_calls_that_contradict_the_rest_do_not_bend_the_rates() -> None:
+    """Three calls read up to the breakpoint; a fourth read less of it, as Nova's recordings do."""
+    usages = [Usage("reported", 22, write_5m=1492), *(Usage("reported", 22, read=1492) for _ in range(2))]
+    usages.append(Usage("reported", 416, read=1098))
+    found = _counted([((_SYSTEM, _text("messages", "user", f"What is in file {n}?")), u) for n, u in enumerate(usages)])
+    ends = ragged.running_sums(found.rows.tokens, found.rows.offsets)[found.rows.marker_ms > 0]
+    assert ends == pytest.approx(1492, rel=0.01)
+
+
+def test_an_id_that_joins_call_and_result_need_not_be_rendered() -> None:
+    """Results of any length cost a quarter of a token a byte and nothing for their ids: the ids get few tokens."""
+    prompts = []
+    for n in range(48):
+        call = Segment("messages", "tool_call", "assistant", f'{{"id":"call_a81b42c95{n:02}d7","name":"f"}}')
+        body = "The parcel is on its way. " * (1 + 5 * (n % 4))
+        result = Segment("messages", "tool_result", "user", f'{{"tool_use_id":"call_a81b42c95{n:02}d7"}}\n{body}')
+        prompts.append(((_text("messages", "user", "Go on."), call, result), Usage("reported", 30 + len(body) // 4)))
+    found = _counted(prompts)
+    assert found.contents.reference_weight.max() > 20
+    assert (found.tokens_per_byte[:, traffic.REFERENCES] < 0.125).all()
