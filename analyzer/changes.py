@@ -10,7 +10,11 @@ from prefixscope.analyzer.ragged import Floats
 from prefixscope.analyzer.replay import Outcome
 from prefixscope.analyzer.traffic import WRITE_BUCKETS, Traffic
 
-BUCKETS = ("uncached", "read", "write_5m", "write_30m", "write_1h", "write_12h")
+BUCKETS = ("uncached", "read", "kept_alive", "write_5m", "write_30m", "write_1h", "write_12h")
+"""Where tokens are moved to and from; ``kept_alive`` is what pings read, at the price of a read."""
+
+
+_PRICED_AS = {"kept_alive": "read"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +42,9 @@ class Bill:
         self._reported = traffic.calls["read"].to_numpy()
         self._written = traffic.calls.select(pl.sum_horizontal(WRITE_BUCKETS)).to_series().to_numpy()
         self._price = {
-            bucket: np.where(usable, rates[f"rate_{bucket}"].cast(pl.Float64).fill_null(0.0).to_numpy(), 0.0)
+            bucket: np.where(
+                usable, rates[f"rate_{_PRICED_AS.get(bucket, bucket)}"].cast(pl.Float64).fill_null(0.0).to_numpy(), 0.0
+            )
             for bucket in BUCKETS
         }
         # what a call would save if all of its input were read: no claim goes beyond, however model and bill differ
@@ -58,7 +64,8 @@ class Bill:
         tokens = {"read": gained} | self._writes(fixed)
         # a longer prompt is more to pay: what the buckets do not take from each other comes on top
         longer = _total(fixed) - _total(base)
-        tokens["uncached"] = longer - np.sum(list(tokens.values()), axis=0)
+        tokens["uncached"] = longer - np.sum(list(tokens.values()), axis=0) + fixed.pinged.get("uncached", 0.0)
+        tokens["kept_alive"] = fixed.pinged.get("kept_alive", np.zeros(len(longer)))
         saved = -np.sum([tokens[bucket] * price[bucket] for bucket in BUCKETS], axis=0)
         over = saved > self._limit
         kept = np.where(over, self._limit / np.where(over, saved, 1.0), 1.0)

@@ -64,6 +64,13 @@ def of_calls(found: _T, chosen: Bools) -> _T:
     return replace(found, offsets=ragged.offsets_of(lengths[chosen]), **arrays)
 
 
+def taken(found: _T, call: Ints, lengths: Ints) -> _T:
+    """The prompts, or rows, of the calls with the given numbers, which may repeat; of each the first ``lengths``."""
+    at = ragged.ranges(found.offsets[call], lengths)
+    arrays = {f.name: getattr(found, f.name)[at] for f in fields(found) if f.name != "offsets"}
+    return replace(found, offsets=ragged.offsets_of(lengths), **arrays)
+
+
 def portion(found: _T, begin: int, end: int) -> _T:
     """The prompts, or rows, of the calls from ``begin`` to ``end``; nothing is copied."""
     offsets = found.offsets[begin : end + 1]

@@ -5,7 +5,7 @@ Families share next to nothing, so their savings add up. No saving exceeds what 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -110,7 +110,7 @@ class _Search:
             best = options[0].fix
             self._chosen[family] += (best,)
             members = self._families.of_call == family
-            outcome = outcome.with_calls(members, _only(trials[best].outcome, members))
+            outcome = outcome.with_calls(members, trials[best].outcome.only(members))
             progress = True
         if progress:
             self._outcomes.append(outcome)
@@ -142,12 +142,6 @@ class _Search:
         """Calls of the chosen families."""
         of_call = self._families.of_call
         return np.append(chosen, False)[of_call]  # -1, no family, is the last
-
-
-def _only(outcome: Outcome, chosen: Bools) -> Outcome:
-    """What the chosen calls do."""
-    arrays = {f.name: getattr(outcome, f.name)[chosen] for f in fields(outcome) if f.name != "writes"}
-    return Outcome(writes={name: tokens[chosen] for name, tokens in outcome.writes.items()}, **arrays)
 
 
 def _bonds(traffic: Traffic, families: Families) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], ...]:

@@ -24,6 +24,7 @@ from prefixscope.analyzer.prompts import (
     portion,
     prompts_of,
     rows_of,
+    taken,
     ttl_ms,
 )
 from prefixscope.analyzer.ragged import Bools, Floats, Ids, Ints
@@ -49,6 +50,15 @@ INPUT_BUCKETS = ("uncached", "read", *WRITE_BUCKETS)
 
 
 @dataclass(frozen=True, slots=True)
+class Pings:
+    """Requests that are sent again while nobody calls, so that what they have cached stays alive."""
+
+    count: Ints  # call -> how many follow it
+    every_ms: Ints  # call -> time from the call to the first, and from each to the next
+    rows: Ints  # call -> rows of its prompt that are sent again
+
+
+@dataclass(frozen=True, slots=True)
 class Traffic:
     """Calls in time order; times in ms since the first. A fix is a function from traffic to traffic."""
 
@@ -71,6 +81,7 @@ class Traffic:
     segment_scale: Floats  # content -> what its estimated tokens are corrected by: ``anchors``
     scale: Floats  # (calls, 2): what the tokens of the last block, and of those before it, are corrected by
     warm_tokens: Floats  # tokens at each prompt's head that were cached although no call in the window had sent them
+    pings: Pings | None = None  # what the fix ``keep_alive`` adds
 
     def __len__(self) -> int:
         return len(self.at_ms)
@@ -114,6 +125,17 @@ class Traffic:
             prompts=of_calls(self.prompts, chosen),
             rows=of_calls(self.rows, chosen),
             **{name: getattr(self, name)[chosen] for name in _PER_CALL},
+        )
+
+    def taken(self, call: Ints, rows: Ints) -> "Traffic":
+        """The calls with the given numbers, which may repeat; of each prompt so many rows, and no pings."""
+        return replace(
+            self,
+            calls=self.calls[call],
+            prompts=taken(self.prompts, call, np.diff(self.prompts.offsets)[call]),
+            rows=taken(self.rows, call, rows),
+            pings=None,
+            **{name: getattr(self, name)[call] for name in _PER_CALL},
         )
 
     def portions(self) -> Iterator[tuple[slice, "Traffic"]]:

@@ -20,6 +20,7 @@ TELL: Mapping[str, Callable[[Case], Told]] = {
     "mark_both": keys.of_markers,
     "mark_trail": keys.of_markers,
     "extend_ttl": keys.of_ttl,
+    "keep_alive": keys.of_ttl,
     "warm_up": keys.of_bursts,
     "keep_static_marker": keys.of_writes,
     "drop_markers": keys.of_writes,

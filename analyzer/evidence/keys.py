@@ -118,7 +118,22 @@ def of_ttl(case: Case) -> Told:
         f"{len(hit):,} of {facts['family_calls']:,} calls came after their prefix had expired: "
         f"median pause {facts['pause_minutes_median']} min against a lifetime of {now}{since}"
     )
+    if case.fix == "keep_alive":
+        return Told(headline, _pinged(case, facts), facts)
     return Told(headline, f"Cache this prompt for {longest} instead of {now}; other prompts may keep theirs.", facts)
+
+
+def _pinged(case: Case, facts: dict[str, Any]) -> str:
+    """How to keep the prompt alive; how often goes into the facts."""
+    pings = lifetimes.keep_alive(case.traffic, case.families, case.members).pings
+    assert pings is not None
+    followed = np.flatnonzero(case.members & (pings.count > 0))
+    every_ms, most = int(pings.every_ms[followed].min()), int(pings.count[followed].max())
+    facts |= {"ping_seconds": every_ms // 1000, "most_pings": most, "pings": int(pings.count[followed].sum())}
+    return (
+        f"While nobody calls, send the static part again every {duration(every_ms)}, at most {most:,} times in a row, "
+        "with an answer as short as the provider allows."
+    )
 
 
 def of_bursts(case: Case) -> Told:

@@ -74,6 +74,13 @@ _FIXES = (
         "a dearer write where nobody comes back",
     ),
     Fix(
+        "keep_alive",
+        ("ttl_lapse",),
+        lifetimes.keep_alive,
+        "design",
+        "requests that nobody asked for: they count towards rate limits, and are paid in quiet hours too",
+    ),
+    Fix(
         "warm_up",
         ("parallel_cold_start",),
         lifetimes.warm_up,

@@ -5,9 +5,18 @@ from dataclasses import replace
 
 import numpy as np
 
-from prefixscope.analyzer.families import Families
+from prefixscope.analyzer import ragged
+from prefixscope.analyzer.families import Families, opening
+from prefixscope.analyzer.fixes.volatile import last_static
+from prefixscope.analyzer.prompts import block_ends
 from prefixscope.analyzer.ragged import Bools, Ints
-from prefixscope.analyzer.traffic import Traffic
+from prefixscope.analyzer.replay.chains import chain_ids
+from prefixscope.analyzer.traffic import Pings, Traffic
+
+_IN_TIME = 0.9  # of a lifetime passes before a ping: clocks differ, and requests take their time
+_MOST_PINGS = 12  # in a row
+_PINGS_A_MISS = 9  # what a miss costs, in pings, where a read costs a tenth; the replay tells what is true
+_FOR_EVER_MS = 10**15
 
 
 def extend_ttl(traffic: Traffic, _: Families, where: Bools) -> Traffic:
@@ -23,6 +32,60 @@ def shorten_ttl(traffic: Traffic, _: Families, where: Bools) -> Traffic:
 def warm_up(traffic: Traffic, _: Families, where: Bools) -> Traffic:
     """The first call of a burst goes ahead, and the others wait until its response has begun."""
     return replace(traffic, first_token_ms=np.where(where, traffic.at_ms, traffic.first_token_ms))
+
+
+def keep_alive(traffic: Traffic, families: Families, where: Bools) -> Traffic:
+    """While nobody calls, what calls begin with is sent again shortly before it expires, for as long as that pays.
+
+    What is sent again is the newest request up to the last breakpoint in its static part, or up to that part's end
+    where the cache needs no breakpoint. All calls with one such beginning keep it alive for each other. Nobody knows
+    how long a pause will be, so every pause costs pings, up to the number that is best for the pauses recorded.
+    """
+    at, lifetime_ms = _kept_alive(traffic, families, where)
+    calls = np.flatnonzero(at >= 0)
+    every_ms = np.maximum((_IN_TIME * lifetime_ms).astype(np.int64), 1)
+    thread = ragged.factorize(chain_ids(traffic)[at[calls]])[1]
+    pause_ms = _pauses_ms(traffic.at_ms[calls], thread)
+    most = _best_number(pause_ms, every_ms[calls], lifetime_ms[calls], thread)
+    count = np.zeros(len(traffic), dtype=np.int64)
+    count[calls] = np.minimum((pause_ms - 1) // every_ms[calls], most[thread])
+    rows = np.where(at >= 0, at - traffic.rows.offsets[:-1] + 1, 0)
+    return replace(traffic, pings=Pings(count, every_ms, rows))
+
+
+def _kept_alive(traffic: Traffic, families: Families, where: Bools) -> tuple[Ints, Ints]:
+    """For each call the row up to which it is sent again, -1 where it is not, and how long that lives, ms."""
+    rows = traffic.rows
+    end = last_static(traffic, opening(traffic, families))
+    automatic = (traffic.per_card("cache") == "automatic") & (traffic.per_card("keeps") == "prefixes")
+    by_blocks = (traffic.per_card("cache") == "explicit") & (traffic.per_card("lookback_unit") == "block")
+    marked = np.flatnonzero((rows.marker_ms > 0) & (np.arange(len(rows.atom)) <= end[rows.call]) & block_ends(rows))
+    last_marked = np.full(len(traffic), -1, dtype=np.int64)
+    np.maximum.at(last_marked, rows.call[marked], marked)
+    at = np.select([where & automatic, where & by_blocks], [end, last_marked], -1)
+    tokens = ragged.running_sums(rows.tokens, rows.offsets)
+    at = np.where((at >= 0) & (tokens[at] >= traffic.min_tokens), at, -1)
+    return at, np.where(by_blocks & (at >= 0), rows.marker_ms[at], traffic.ttl_ms)
+
+
+def _pauses_ms(at_ms: Ints, thread: Ints) -> Ints:
+    """Time to the next call of the same thread; of the last one, as good as for ever."""
+    order = np.lexsort((at_ms, thread))
+    found = np.full(len(at_ms), _FOR_EVER_MS, dtype=np.int64)
+    follows = thread[order][1:] == thread[order][:-1]
+    found[order[:-1][follows]] = np.diff(at_ms[order])[follows]
+    return found
+
+
+def _best_number(pause_ms: Ints, every_ms: Ints, lifetime_ms: Ints, thread: Ints) -> Ints:
+    """For each thread the most pings in a row that pay: what they keep alive is worth nine of them."""
+    lapsed = pause_ms > lifetime_ms
+    needed = (pause_ms - 1) // every_ms
+    worth = [
+        np.bincount(thread, weights=_PINGS_A_MISS * (lapsed & (needed <= most)) - np.minimum(needed, most))
+        for most in range(_MOST_PINGS + 1)
+    ]
+    return np.argmax(np.stack(worth), axis=0) if len(thread) else np.zeros(0, dtype=np.int64)
 
 
 def longest_ttl_ms(traffic: Traffic) -> Ints:

@@ -14,6 +14,7 @@ touches before, in time order per prefix: sorted once, they are running maxima, 
 | ``explicit`` | … at breakpoints: Anthropic, Bedrock, Alibaba; OpenAI since GPT-5.6 |
 | ``units`` | … that the provider chooses: DeepSeek |
 | ``slot`` | the last prompt and no other: llama.cpp |
+| ``pings`` | requests that are sent again to keep what they cached alive |
 
 The sequential simulator in ``sample_traces/simulator.py`` states the same rules one call at a time; tests hold the two
 together call by call.

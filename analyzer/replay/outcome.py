@@ -1,22 +1,21 @@
 """Tokens from depths: what each call reads, writes and pays in full."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Any, TypeVar
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from prefixscope.analyzer.cards import RuleCard
 from prefixscope.analyzer.ragged import Bools, Floats, Ids, Ints
-from prefixscope.analyzer.replay import automatic, explicit, slot, units
+from prefixscope.analyzer.replay import automatic, explicit, pings, slot, units
 from prefixscope.analyzer.replay.chains import chain_ids, token_ends
 from prefixscope.analyzer.replay.touches import Depths, no_depths
 from prefixscope.analyzer.traffic import Traffic, numbered
 
 TTLS_MS = {"write_12h": 43_200_000, "write_1h": 3_600_000, "write_30m": 1_800_000, "write_5m": 300_000}
 _DOUBT, _DOUBT_TOKENS = 0.005, 8.0  # how far a position estimated from bytes may be off: a share of it, and tokens
-_Array = TypeVar("_Array", bound=np.ndarray[Any, Any])
 _Model = Callable[[Traffic, Ids, Bools], tuple[Depths, Ints]]
 _NO_ROWS = np.zeros(0, dtype=np.int64)
 
@@ -31,26 +30,34 @@ class Outcome:
     uncached: Floats
     unexpired: Floats  # tokens of the longest prefix that had not expired, be its first response begun or not
     shared: Floats  # tokens of the longest prefix that an earlier call had, however long ago
+    pinged: dict[str, Floats] = field(default_factory=dict)  # of pings after it: kept_alive (read), uncached; {} = none
 
     def with_calls(self, chosen: Bools, part: "Outcome") -> "Outcome":
         """This outcome with that of the chosen calls taken from ``part``, which has only those."""
-        arrays = {
-            f.name: _put(getattr(self, f.name), chosen, getattr(part, f.name))
-            for f in fields(self)
-            if f.name != "writes"
-        }
-        writes = {name: _put(tokens, chosen, part.writes[name]) for name, tokens in self.writes.items()}
-        return Outcome(writes=writes, **arrays)
+        found = {f.name: getattr(self, f.name) for f in fields(self)}
+        if part.pinged and not self.pinged:
+            found["pinged"] = {name: np.zeros(len(chosen)) for name in part.pinged}
+        return Outcome(**{name: _put(values, chosen, getattr(part, name)) for name, values in found.items()})
+
+    def only(self, chosen: Bools) -> "Outcome":
+        """What the chosen calls do."""
+        return Outcome(**{f.name: _only(getattr(self, f.name), chosen) for f in fields(self)})
 
     @property
     def write(self) -> Floats:
         return np.sum(list(self.writes.values()), axis=0)
 
 
-def _put(values: _Array, chosen: Bools, new: _Array) -> _Array:
+def _put(values: Any, chosen: Bools, new: Any) -> Any:
+    if isinstance(values, dict):
+        return {name: _put(column, chosen, new.get(name, 0.0)) for name, column in values.items()}
     found = values.copy()
     found[chosen] = new
     return found
+
+
+def _only(values: Any, chosen: Bools) -> Any:
+    return {n: column[chosen] for n, column in values.items()} if isinstance(values, dict) else values[chosen]
 
 
 _MODELS: Mapping[tuple[str, str], _Model] = {
@@ -65,7 +72,20 @@ chain ids and the calls with such a cache, the depths of those calls, and the ro
 
 
 def replay(traffic: Traffic) -> Outcome:
-    """What the cache model of each call's card makes of it."""
+    """What the cache model of each call's card makes of it, and of the pings that follow it."""
+    if traffic.pings is None:
+        return _replayed(traffic)
+    everything, repeats = pings.sent(traffic, traffic.pings)
+    outcome, is_ping = _replayed(everything), repeats >= 0
+    rest = outcome.uncached + outcome.write
+    pinged = {
+        name: np.bincount(repeats[is_ping], weights=tokens[is_ping], minlength=len(traffic)).astype(np.float64)
+        for name, tokens in (("kept_alive", outcome.read), ("uncached", rest))
+    }
+    return replace(outcome.only(~is_ping), pinged=pinged)
+
+
+def _replayed(traffic: Traffic) -> Outcome:
     depths, written = _depths(traffic)
     ends, stored = token_ends(traffic), traffic.stored_tokens.astype(np.float64)
     total, reached, unexpired, shared = (

@@ -45,6 +45,7 @@ OPTIONS = {
     "mark_trail": "breakpoints behind both and on the way",
     "keep_static_marker": "no breakpoint but the one behind the static part",
     "extend_ttl": "the longest lifetime on offer",
+    "keep_alive": "the static part sent again before it expires",
     "shorten_ttl": "the shortest lifetime on offer",
     "warm_up": "the first call of a burst ahead",
     "drop_markers": "no breakpoint",
