@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import polars as pl
 
+from prefixscope.analyzer import storage
 from prefixscope.analyzer.causes import VERDICTS, verdict
 from prefixscope.analyzer.findings import Finding
 from prefixscope.analyzer.fixes import FIXES
@@ -40,8 +41,8 @@ def build(results: Results, rejected: pl.DataFrame, ingested: Ingested | None) -
     """Sums up what was found.
 
     Keys: schema_version, window, calls, tokens, hit_rate, spend_usd, by, findings, recoverable_usd, not_claimed,
-    causes, model_check, provider_diagnosis, unpriced_models, quarantine. Dollars are floats rounded to 1e-10, exact
-    sums behind them.
+    causes, model_check, provider_diagnosis, stored_prefixes, unpriced_models, quarantine. Dollars are floats rounded
+    to 1e-10, exact sums behind them.
     """
     calls = results.calls
     window = _window(calls)
@@ -61,6 +62,7 @@ def build(results: Results, rejected: pl.DataFrame, ingested: Ingested | None) -
         "causes": _causes(calls) if calls.height else [],
         "model_check": results.check.to_dicts(),
         "provider_diagnosis": results.diagnosis.to_dicts(),
+        "stored_prefixes": storage.of_calls(calls).to_dicts(),
         "unpriced_models": _unpriced(calls),
         "quarantine": rejected.to_dicts(),
     }

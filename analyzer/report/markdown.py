@@ -16,7 +16,7 @@ def render(report: Mapping[str, Any]) -> str:
     report = wording.clean(report)
     parts = ["# Prompt cache audit", wording.headline(report)]
     if report["calls"]["total"]:
-        parts += [_by(report), *map(_finding, report["findings"]), _causes(report)]
+        parts += [_by(report), *map(_finding, report["findings"]), _causes(report), _stored(report)]
     parts += ["\n".join(f"* {_text(line)}" for line in wording.caveats(report)), _quarantine(report)]
     return "\n\n".join(filter(None, parts)) + "\n"
 
@@ -64,6 +64,22 @@ def _causes(report: Mapping[str, Any]) -> str:
         if rows
         else ""
     )
+
+
+def _stored(report: Mapping[str, Any]) -> str:
+    """Stored prefixes; hours are from the first call to the last, so storage is the least that it cost."""
+    head = ("stored prefix", "model", "calls", "tokens", "hours", "saved", "storage, at least", "made", "net, at most")
+    rows = [
+        (
+            code_span(row["cached_content"][:12]),
+            code_span(wording.model(row)),
+            *(tokens(row[name]) for name in ("calls", "tokens")),
+            f"{row['hours']:.1f}",
+            *(usd(row[name]) for name in ("saved_usd", "storage_usd", "creation_usd", "net_usd")),
+        )
+        for row in report["stored_prefixes"]
+    ]
+    return _table(head, rows, numbers_from=2) if rows else ""
 
 
 def _quarantine(report: Mapping[str, Any]) -> str:

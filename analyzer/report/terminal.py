@@ -106,6 +106,8 @@ def _parts(report: Mapping[str, Any]) -> Iterator[RenderableType]:
         yield _model_check(report)
     if report["provider_diagnosis"]:
         yield _diagnosis(report)
+    if report["stored_prefixes"]:
+        yield _stored(report)
 
 
 def _money(report: Mapping[str, Any]) -> Table:
@@ -190,6 +192,20 @@ def _diagnosis(report: Mapping[str, Any]) -> Table:
     for row in report["provider_diagnosis"]:
         named = Text(row["provider"]), Text(row["reason"]), row["cause"] or "(nothing missed)"
         table.add_row(*named, tokens(row["calls"]), "yes" if row["agree"] else "no")
+    return table
+
+
+def _stored(report: Mapping[str, Any]) -> Table:
+    """Hours are from the first call to the last, so storage is the least it cost, and the net the most it saved."""
+    columns = {"stored prefix": "left", "calls": "right", "tokens": "right", "hours": "right"}
+    columns |= {"saved $": "right", "storage $ (at least)": "right", "made $": "right", "net $ (at most)": "right"}
+    table = _table(
+        "stored prefixes: what reading them saved, and what keeping them cost beside the calls", header=True, **columns
+    )
+    for row in report["stored_prefixes"]:
+        dollars = [usd(row[name]) for name in ("saved_usd", "storage_usd", "creation_usd", "net_usd")]
+        name = Text(f"{row['cached_content'][:12]} ({wording.model(row)}, {row['service']})")
+        table.add_row(name, tokens(row["calls"]), tokens(row["tokens"]), f"{row['hours']:.1f}", *dollars)
     return table
 
 

@@ -314,6 +314,7 @@ CONTRACT = {
     "ledger": dict.fromkeys(
         ("potential", "accepted", "dismissed", "fixed", "verified", "not_confirmed", "regressed"), dict
     ),
+    "stored_prefixes": list,
     "unpriced_models": [{"provider": str, "model": str, "calls": int}],
     "quarantine": [{"file": str, "line": int, "reason": str}],
 }
