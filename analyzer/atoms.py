@@ -47,6 +47,7 @@ class Contents:
     offsets: Ints  # content -> its rows in ``atom``
     atom: Ints  # number of the atom
     atom_ids: Ids  # atom -> a 64-bit id that depends on its text and the key alone
+    atom_marks: Ids  # atom -> its longest part, which an atom that is cut in two hands on to one of them
     atom_kinds: pl.Series  # atom -> its volatile kind, "" = static text, or text of several kinds
     atom_bytes: Floats
     atom_weight: Floats  # bytes, counted higher where they make more tokens than prose does; references left out
@@ -75,7 +76,8 @@ def contents_of(table: pa.Table) -> Contents:
     parts = _parts(pieces, begins_unit, kinds)
     del pieces
     _, number = ragged.factorize(parts.ids)
-    atoms = _grouped(parts, _atom_starts(number, parts.offsets))
+    starts = _atom_starts(number, parts.offsets)
+    atoms = _grouped(parts, starts)
     ids, atom = ragged.factorize(atoms.ids)
     example = np.zeros(len(ids), dtype=np.int64)
     example[atom] = np.arange(len(atom))
@@ -90,6 +92,7 @@ def contents_of(table: pa.Table) -> Contents:
         offsets=atoms.offsets,
         atom=atom,
         atom_ids=ids,
+        atom_marks=_marks(parts, starts)[example],
         atom_kinds=kinds.gather(atoms.kind[example]),
         atom_bytes=atoms.size[example],
         atom_weight=weight[example],
@@ -167,6 +170,14 @@ def _grouped(items: _Items, begins: Bools) -> _Items:
         weight=np.add.reduceat(items.weight, at),
         kind=np.where(alone, items.kind[at], np.int8(0)),
     )
+
+
+def _marks(parts: _Items, starts: Bools) -> Ids:
+    """For each run of parts the longest one: 16 bits of its size and 48 of its id."""
+    size = np.minimum(parts.size, 0xFFFF).astype(np.uint64)
+    marks = size << np.uint64(48) | parts.ids >> np.uint64(16)
+    at = np.flatnonzero(starts)
+    return np.maximum.reduceat(marks, at) if len(at) else marks[:0]
 
 
 def _edges(offsets: Ints, rows: int) -> tuple[Bools, Bools]:

@@ -20,7 +20,7 @@ class Families:
     """``of_call`` is the family of each call, -1 where its prompt is unknown or shares nothing."""
 
     of_call: Ints
-    anchor: Ids  # family -> id of the atom that its calls share
+    anchor: Ids  # family -> what names it: ``_names``
 
     def only(self, chosen: Bools) -> "Families":
         """The families of the chosen calls; they keep their numbers."""
@@ -77,9 +77,19 @@ def find(traffic: Traffic) -> Families:
     _, family = ragged.factorize(number[best[found]])
     of_call = np.full(len(traffic), -1, dtype=np.int64)
     of_call[found] = family
-    anchor = np.zeros(family.max() + 1 if len(family) else 0, dtype=np.uint64)
-    anchor[family] = contents.atom_ids[atom[best[found]]]
-    return Families(of_call, anchor)
+    shared, of_group = np.zeros((2, family.max() + 1 if len(family) else 0), dtype=np.int64)
+    shared[family], of_group[family] = atom[best[found]], group[call[best[found]]]
+    return Families(of_call, _names(traffic, shared, of_group))
+
+
+def _names(traffic: Traffic, shared: Ints, group: Ints) -> Ids:
+    """Families are named by the longest part of what their calls share: later calls may cut the rest off it.
+
+    Where two of a group have that in common, each is named by all that its calls share.
+    """
+    marks = traffic.contents.atom_marks[shared]
+    same = pl.DataFrame({"group": group, "mark": marks}).is_duplicated().to_numpy()
+    return np.where(same, traffic.contents.atom_ids[shared], marks)
 
 
 def _alone() -> pl.Expr:
