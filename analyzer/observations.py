@@ -1,6 +1,7 @@
 """Observed calls on their way into the store: numbered contents, and Arrow tables of calls and contents."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import astuple
 from hashlib import blake2b
 from operator import attrgetter
 from typing import Any, Final
@@ -25,6 +26,13 @@ _USAGE: Final = {
     **dict.fromkeys(("uncached", "read", "write_5m", "write_30m", "write_1h", "write_12h", "write_unknown"), _COUNT),
     **dict.fromkeys(("output", "reasoning", "missed_tokens"), _COUNT),
 }
+_REUSE: Final = {
+    **dict.fromkeys(("exact_key", "answer_key", "answer_kind"), _TEXT),
+    "temperature": pa.float64(),
+    "choices": pa.int64(),
+    **dict.fromkeys(("streamed", "live_tools"), pa.bool_()),
+}
+_EMBEDDED: Final = {"embedded_by": _TEXT, "vector": pa.binary(), "scope_key": _TEXT, "context_key": _TEXT}
 _PLACE: Final = {"prompt_lost": _TEXT, "file": _TEXT, "line": _COUNT}
 _DERIVED: Final = {"call_id": _TEXT, "usage_state": _TEXT, "usage_notes": _TEXT}
 _PROMPT: Final = {
@@ -34,7 +42,7 @@ _PROMPT: Final = {
     **dict.fromkeys(("key_id", "auto_marker", "cache_mode", "cache_ttl", "cache_key"), _TEXT),
     **dict.fromkeys(("cached_content", "settings"), _TEXT),
 }
-_CALLS: Final = _RECORD | _USAGE | _PLACE | _DERIVED | _PROMPT
+_CALLS: Final = _RECORD | _USAGE | _REUSE | _PLACE | _DERIVED | _PROMPT | _EMBEDDED
 _CONTENTS: Final = {
     "content": pa.int32(),
     "key": _ID,
@@ -49,7 +57,13 @@ _CONTENTS: Final = {
     "piece_kinds": pa.list_(_TEXT),
     "piece_continues": pa.list_(pa.bool_()),
 }
-_facts = attrgetter(*(f"record.{n}" for n in _RECORD), *(f"record.usage.{n}" for n in _USAGE), *_PLACE)
+_facts = attrgetter(
+    *(f"record.{name}" for name in _RECORD),
+    *(f"record.usage.{name}" for name in _USAGE),
+    *(f"record.reuse.{name}" for name in _REUSE),
+    *_PLACE,
+)
+_NO_VECTOR: Final = ("", None, "", "")
 _NO_PROMPT: Final = (None, None, None, "", "", "", "", "", "", "")
 
 
@@ -73,7 +87,8 @@ class Batch:
         record, usage = item.record, item.record.usage
         prompt = _NO_PROMPT if record.fingerprint is None else self._prompt(record.fingerprint)
         derived = call_id(record, prompt[0]), usage.state, ",".join(usage.notes)
-        self._calls.append((*_facts(item), *derived, *prompt))
+        vector = _NO_VECTOR if record.embedded is None else astuple(record.embedded)
+        self._calls.append((*_facts(item), *derived, *prompt, *vector))
 
     def taken(self) -> tuple[pa.Table, pa.Table]:
         """The contents that are new and the calls since the last time."""

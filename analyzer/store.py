@@ -19,7 +19,7 @@ from prefixscope.analyzer.ingest.results import Observed, Rejected
 from prefixscope.analyzer.observations import Batch
 
 # numbered: store version n has the first n
-_SCHEMA: Final = ("schema/001_store", "schema/002_explained_calls", "schema/003_daily")
+_SCHEMA: Final = ("schema/001_store", "schema/002_explained_calls", "schema/003_daily", "schema/004_reuse")
 VERSION: Final = len(_SCHEMA)
 _BATCH: Final = 20_000  # calls held in memory between two writes
 

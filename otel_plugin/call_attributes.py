@@ -4,12 +4,13 @@ Zero counts and empty texts are left out; ``prefixscope.usage.state`` says wheth
 """
 
 import json
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import fields
-from typing import Any
+from dataclasses import asdict, fields, replace
+from typing import Any, get_args
 
-from prefixscope.otel_plugin import codec
-from prefixscope.otel_plugin.record import CallRecord, Usage
+from prefixscope.otel_plugin import codec, embedding
+from prefixscope.otel_plugin.record import UNKNOWN, AnswerKind, CallRecord, Embedded, Reuse, Usage
 
 Encoded = Mapping[str, str | int | float | bool]
 FINGERPRINT = "prefixscope.fingerprint"  # its presence tells a span of ours
@@ -19,6 +20,8 @@ _SHARED = frozenset({"gen_ai.response.id"})  # tells that two spans are of one c
 _OPERATION = "gen_ai.operation.name"
 _USAGE = "prefixscope.usage."
 _STATUS, _RETRIES = "http.response.status_code", "http.request.resend_count"
+_KEY = re.compile("(?:[0-9a-f]{32})?")
+_LONGEST = 256  # characters of a name
 _TEXTS = {
     "provider": "gen_ai.provider.name",
     "model": "gen_ai.request.model",
@@ -30,10 +33,24 @@ _TEXTS = {
     "request_id": "prefixscope.request_id",
     "prompt_name": "gen_ai.prompt.name",
 }
+_REUSE = {
+    "exact_key": "prefixscope.exact.key",
+    "answer_key": "prefixscope.exact.answer",
+    "answer_kind": "prefixscope.exact.answer_kind",
+    "temperature": "gen_ai.request.temperature",
+    "choices": "gen_ai.request.choice.count",
+    "streamed": "gen_ai.request.stream",
+    "live_tools": "prefixscope.exact.live_tools",
+}
+_VECTOR = {
+    "made_by": "prefixscope.embedding.made_by",
+    "vector": "prefixscope.embedding.vector",
+    "scope_key": "prefixscope.embedding.scope",
+    "context_key": "prefixscope.embedding.context",
+}
 _RENAMED = {"served_model": "gen_ai.response.model", "response_id": "gen_ai.response.id"}
-_CONVENTIONAL = frozenset(
-    name for name in (*_TEXTS.values(), *_RENAMED.values(), _STATUS, _RETRIES, _OPERATION) if not name.startswith(_OWN)
-)
+_ALL = (*_TEXTS.values(), *_REUSE.values(), *_RENAMED.values(), _STATUS, _RETRIES, _OPERATION)
+_CONVENTIONAL = frozenset(name for name in _ALL if not name.startswith(_OWN))
 _USAGE_FIELDS = tuple(f.name for f in fields(Usage) if f.name != "notes" and f.name not in _RENAMED)
 
 
@@ -50,7 +67,13 @@ def encode(record: CallRecord) -> Encoded:
         _RETRIES: record.retries,
         FINGERPRINT: codec.pack(record.fingerprint) if record.fingerprint else "",
     }
-    return {_OPERATION: "chat"} | {name: value for name, value in found.items() if value}
+    kept = {name: value for name, value in found.items() if value}
+    if record.reuse is not UNKNOWN:
+        kept |= _encoded(record.reuse)
+    if record.embedded:
+        values = asdict(record.embedded) | {"vector": embedding.encoded(record.embedded.vector)}
+        kept |= {name: values[field] for field, name in _VECTOR.items() if values[field]}
+    return {_OPERATION: "chat"} | kept
 
 
 def beside(encoded: Encoded) -> dict[str, Any]:
@@ -66,7 +89,7 @@ def decode(attributes: Mapping[str, Any], loads: Callable[[str], Any] = json.loa
     ``loads`` parses the fingerprint's JSON; see ``codec.unpack``.
 
     Raises:
-        ValueError: the fingerprint is damaged or of a newer version.
+        ValueError: the fingerprint is damaged or of a newer version, or a key is none.
     """
     attributes = _as_encoded(attributes)
     packed = attributes.get(FINGERPRINT)
@@ -81,7 +104,35 @@ def decode(attributes: Mapping[str, Any], loads: Callable[[str], Any] = json.loa
         "retries": attributes.get(_RETRIES, 0),
         "fingerprint": codec.unpack(packed, loads) if packed else None,
         "instrumentation": "prefixscope",
+        "reuse": _reuse(attributes) if _REUSE["exact_key"] in attributes else UNKNOWN,
+        "embedded": _embedded(attributes) if _VECTOR["vector"] in attributes else None,
     }
+
+
+def _encoded(reuse: Reuse) -> dict[str, Any]:
+    """What differs from what is not known."""
+    values = {name: getattr(reuse, field) for field, name in _REUSE.items()}
+    return {name: values[name] for field, name in _REUSE.items() if values[name] != getattr(UNKNOWN, field)}
+
+
+def _reuse(attributes: Mapping[str, Any]) -> Reuse:
+    """What ``_encoded`` wrote; attributes come from outside."""
+    found = Reuse(**{field: attributes.get(name, getattr(UNKNOWN, field)) for field, name in _REUSE.items()})
+    if not _are_keys(found.exact_key, found.answer_key) or found.answer_kind not in get_args(AnswerKind):
+        raise ValueError("what should be keys of a response cache are none")
+    return replace(found, streamed=bool(found.streamed), live_tools=bool(found.live_tools))
+
+
+def _embedded(attributes: Mapping[str, Any]) -> Embedded:
+    found = {field: attributes.get(name, "") for field, name in _VECTOR.items()}
+    is_name = isinstance(found["made_by"], str) and len(found["made_by"]) <= _LONGEST
+    if not is_name or not _are_keys(found["scope_key"], found["context_key"]):
+        raise ValueError("what should be keys or a name beside a vector are none")
+    return Embedded(**found | {"vector": embedding.decoded(found["vector"])})
+
+
+def _are_keys(*values: Any) -> bool:
+    return all(isinstance(value, str) and _KEY.fullmatch(value) for value in values)
 
 
 def _is_own(name: str) -> bool:

@@ -1,47 +1,39 @@
-"""An exchange -> the call it was. All parsing happens here: pure but for the fingerprinter's memory."""
+"""An exchange -> the call it was. Pure but for what fingerprinter, keys and parsed bodies are remembered by."""
 
-import json
-import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from opentelemetry import trace
 
-from prefixscope.otel_plugin import account, decoding, eventstream, naming, providers, segments, sse, usage
+from prefixscope.otel_plugin import account, naming, providers, response, segments
 from prefixscope.otel_plugin.account import FACTS
-from prefixscope.otel_plugin.exchange import Exchange, Headers
+from prefixscope.otel_plugin.asked import Asked, Keys
+from prefixscope.otel_plugin.exchange import Exchange, plain
 from prefixscope.otel_plugin.fingerprint import Fingerprinter
 from prefixscope.otel_plugin.guard import Guard
 from prefixscope.otel_plugin.json_memo import JsonMemo
-from prefixscope.otel_plugin.record import CallRecord, Fingerprint, Prompt, Usage
+from prefixscope.otel_plugin.record import UNKNOWN, CallRecord, Fingerprint, Prompt, Reuse
+from prefixscope.otel_plugin.response import Json, Response, read_json
 from prefixscope.otel_plugin.wire import apis
-
-Json = dict[str, Any]
-
-_DECODED_LIMIT = 256 << 20  # bytes that a body may have after decompression
-_LAST_EVENT = re.compile(FACTS["stream"]["last_event"].encode())
-_LAST_BYTES = 4096  # of a stream, in which its last event is looked for
-_ERROR_TYPE = re.compile(r"[\w.:/-]{1,80}")  # a name, and no sentence that may quote the prompt
-_WANTED = re.compile(usage.telling().pattern + rb'|"error"\s*:\s*\{|"type"\s*:\s*"error"')
 
 
 class Call(NamedTuple):
-    """What an exchange was. ``request`` and ``response`` are the texts, and empty unless content is captured."""
+    """What an exchange was. ``request`` and ``response`` are the texts, and empty unless content is captured.
+
+    ``asked`` holds the question; it is there where exact keys are made, and leaves the process on no way.
+    """
 
     record: CallRecord
     request: str = ""
     response: str = ""
+    asked: Asked | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    """What a response body says."""
+class _Sent(NamedTuple):
+    """A request body and the prompt in it."""
 
-    usage: Usage = field(default_factory=Usage)
-    error: str = ""
-    complete: bool = False  # the provider's last event was seen
-    text: bytes = b""
+    body: Json
+    prompt: Prompt
 
 
 class Reader:
@@ -54,6 +46,7 @@ class Reader:
         content: keep the texts.
         fingerprint_share: of conversations whose prompts are fingerprinted.
         memory: bytes of request bodies that are held, so as not to parse them again.
+        keys: makes the keys that response caches would go by, of calls with a fingerprint; None = they are not wanted.
     """
 
     def __init__(  # noqa: PLR0913 - its settings
@@ -65,32 +58,38 @@ class Reader:
         content: bool = False,
         fingerprint_share: float = 1.0,
         memory: int = 16 << 20,
+        keys: Keys | None = None,
     ) -> None:
         self._fingerprinter = fingerprinter
         self._guard = guard
         self.service = service
         self._content = content
         self._share = fingerprint_share
-        self._prompt = guard.runs("reading a prompt", self._prompt_of)
+        self._keys = keys
+        self._sent = guard.runs("reading a prompt", self._sent_in)
         self._bodies = JsonMemo(memory)
-        self._answer = guard.runs("reading a response", _answer)
+        self._answer = guard.runs("reading a response", response.read)
         self._print = guard.runs("fingerprinting a prompt", self._fingerprinted)
+        self._keyed_call = guard.runs("making exact keys", self._keys_of)
 
     def read(self, exchange: Exchange) -> Call | None:
         """The call that ``exchange`` was; None if its body shows that it was none."""
         headers = plain(exchange.request_headers)
-        prompt = self._prompt(exchange, headers)
+        sent = self._sent(exchange, headers)
+        prompt = sent.prompt if sent else None
         if _is_no_call(exchange, prompt):
             return None
         model = prompt.model if prompt else apis.model_in(exchange.path)
         api = prompt.api if prompt else exchange.api
         provider = providers.identify(host=exchange.host, path=exchange.path, model=model, api=api)
-        answer = self._answer(exchange, provider) or _Answer()
+        answer = self._answer(exchange, provider) or Response()
         names = naming.names(exchange.context)
         session = names.conversation_id or account.first(headers, FACTS["session"]["headers"])
         session = session or (prompt.session if prompt else "")
         place = _place(exchange)
         drawn_by = session or place.get("trace_id") or str(exchange.started_ns)
+        print_ = self._print(prompt, drawn_by) if prompt else None
+        reuse, asked = (self._keyed_call(sent, exchange, answer) if sent and print_ else None) or (UNKNOWN, None)
         record = CallRecord(
             started_ns=exchange.started_ns,
             service=names.service or self.service,
@@ -98,7 +97,7 @@ class Reader:
             api=api,
             model=model or answer.usage.served_model,
             usage=answer.usage,
-            fingerprint=self._print(prompt, drawn_by) if prompt else None,
+            fingerprint=print_,
             status=exchange.status,
             error=exchange.error or answer.error,
             account=self._keyed(account.identity(headers, exchange.host, exchange.path)),
@@ -109,19 +108,28 @@ class Reader:
             aborted=exchange.outcome != "ended" and exchange.status is not None and not answer.complete,
             retries=_count(account.first(headers, FACTS["retries"])),
             prompt_name=names.prompt_name,
+            reuse=reuse,
             **_times(exchange),
             **place,
         )
-        return Call(record, *self._texts(exchange, answer))
+        return Call(record, *self._texts(exchange, answer), asked)
 
-    def _prompt_of(self, exchange: Exchange, headers: Mapping[str, str]) -> Prompt | None:
-        request = _read_json(self._bodies.loads, exchange.request_body or b"")
+    def _sent_in(self, exchange: Exchange, headers: Mapping[str, str]) -> _Sent | None:
+        request = read_json(self._bodies.loads, exchange.request_body or b"")
         if not isinstance(request, dict):
             return None
         for header, member in FACTS["body"].items():
             if value := headers.get(header):
                 request.setdefault(member, [part.strip() for part in value.split(",")] if "," in value else value)
-        return segments.parse(request, api=exchange.api, path=exchange.path)
+        prompt = segments.parse(request, api=exchange.api, path=exchange.path)
+        return _Sent(request, prompt) if prompt else None
+
+    def _keys_of(self, sent: _Sent, exchange: Exchange, answer: Response) -> tuple[Reuse, Asked] | None:
+        if self._keys is None:
+            return None
+        failed = exchange.cut or bool(answer.error) or (exchange.status or 500) >= 400
+        asked = self._keys.asked(sent.prompt, sent.body)
+        return self._keys.reuse(asked, None if failed else answer.said()), asked
 
     def _fingerprinted(self, prompt: Prompt, drawn_by: str) -> Fingerprint | None:
         if self._fingerprinter is None or not prompt.segments or not self._sampled(drawn_by):
@@ -135,20 +143,10 @@ class Reader:
     def _keyed(self, text: str) -> str:
         return self._fingerprinter.keyed(text) if self._fingerprinter else ""
 
-    def _texts(self, exchange: Exchange, answer: _Answer) -> tuple[str, str]:
+    def _texts(self, exchange: Exchange, answer: Response) -> tuple[str, str]:
         if not self._content:
             return "", ""
         return (exchange.request_body or b"").decode("utf-8", "replace"), answer.text.decode("utf-8", "replace")
-
-
-def plain(headers: Headers | None) -> dict[str, str]:
-    """Headers by lower-case name."""
-    pairs = headers.items() if headers is not None else ()
-    return {_text(name).lower(): _text(value) for name, value in pairs}
-
-
-def _text(value: object) -> str:
-    return value.decode("latin-1") if isinstance(value, bytes) else str(value)
 
 
 def _is_no_call(exchange: Exchange, prompt: Prompt | None) -> bool:
@@ -156,54 +154,6 @@ def _is_no_call(exchange: Exchange, prompt: Prompt | None) -> bool:
     if prompt is None:
         return not exchange.api
     return not prompt.segments and not prompt.model
-
-
-def _answer(exchange: Exchange, provider: str) -> _Answer:
-    headers = plain(exchange.response_headers)
-    chunks = [*exchange.chunks, *(exchange.tail or ())]
-    encoding = "" if exchange.decoded else headers.get("content-encoding", "")
-    data = decoding.decode(chunks, encoding, limit=_DECODED_LIMIT)
-    kind = headers.get("content-type", "")
-    error = _error_name(headers.get("x-amzn-errortype", "").partition(":")[0])
-    if eventstream.CONTENT_TYPE in kind:
-        return _of_events(list(eventstream.decode(data)), data, provider, error)
-    if "text/event-stream" in kind or data[:6].startswith((b"data:", b"event:")):
-        return _of_events(list(sse.decode(data, wanted=_WANTED)), data, provider, error)
-    body = _read_json(json.loads, data)
-    if isinstance(body, list):  # Gemini's stream without alt=sse is one array
-        return _of_events([event for event in body if isinstance(event, dict)], data, provider, error)
-    if not isinstance(body, dict):
-        return _Answer(error=error, text=data)
-    return _Answer(usage.from_body(body, provider=provider), error or _error_type(body), complete=True, text=data)
-
-
-def _of_events(events: list[Json], data: bytes, provider: str, error: str) -> _Answer:
-    found = usage.from_events(events, provider=provider)
-    error = error or next(filter(None, map(_error_type, events)), "")
-    complete = found.state == "reported" or bool(_LAST_EVENT.search(data[-_LAST_BYTES:]))
-    return _Answer(found, error, complete=complete, text=data)
-
-
-def _error_type(body: Json) -> str:
-    """The provider's name for what went wrong; never its message."""
-    inner = body.get("response")
-    error = body.get("error") or (inner.get("error") if isinstance(inner, dict) else None)
-    holders: Iterable[Any] = (
-        (error.get("type"), error.get("status"), error.get("code")) if isinstance(error, dict) else ()
-    )
-    own = body.get("code") if body.get("type") == "error" else None  # OpenAI Responses, in the stream
-    return next(filter(None, map(_error_name, [*holders, own, body.get("__type")])), "")
-
-
-def _error_name(value: Any) -> str:
-    return value if isinstance(value, str) and _ERROR_TYPE.fullmatch(value) else ""
-
-
-def _read_json(loads: Callable[[bytes], Any], data: bytes) -> Any:
-    try:
-        return loads(data) if data else None
-    except (ValueError, RecursionError):  # no JSON, or nested beyond reason
-        return None
 
 
 def _times(exchange: Exchange) -> dict[str, Any]:

@@ -149,3 +149,13 @@ class Exchange:
         self.kept += len(data)
         while self.kept > 2 * self._half and self.tail:
             self.kept -= len(self.tail.popleft())
+
+
+def plain(headers: Headers | None) -> dict[str, str]:
+    """Headers by lower-case name."""
+    pairs = headers.items() if headers is not None else ()
+    return {_text(name).lower(): _text(value) for name, value in pairs}
+
+
+def _text(value: object) -> str:
+    return value.decode("latin-1") if isinstance(value, bytes) else str(value)

@@ -5,7 +5,7 @@ Live capture and the audit build the same records, so that one analysis serves b
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 Level = Literal["tools", "system", "messages"]
 """Where a segment stands in the provider's render order; a cached prefix is invalidated level by level."""
@@ -131,6 +131,39 @@ class Fingerprint:
     cached_content: str = ""  # keyed hash, 16 hex digits; "" = none
 
 
+AnswerKind = Literal["", "whole", "tool_call", "refused", "cut"]
+"""How an answer ended: by itself; in a request to run a tool; refused or filtered; cut off. "" = not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reuse:
+    """What tells whether a response cache could have answered a call, without its text: safe to export.
+
+    Keyed hashes are BLAKE2b, 128 bit, as 32 hex digits; "" = not known. See ``asked`` for what they are made of.
+    """
+
+    exact_key: str = ""  # of the request in one spelling: an exact repeat has the same
+    answer_key: str = ""  # of the answer's words in one spelling; "" too where it has none, as of a tool call
+    answer_kind: AnswerKind = ""
+    temperature: float | None = None  # as asked for; None = the provider's default
+    choices: int = 1  # answers asked for, or given
+    streamed: bool = False
+    live_tools: bool = False  # the provider runs tools by itself: the answer holds for that moment only
+
+
+UNKNOWN: Final = Reuse()
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """A question as a vector, where the user has switched that on, and what has to be the same to share its answer."""
+
+    made_by: str  # the function that made it: vectors of two cannot be compared
+    vector: bytes  # 16-bit floats, little endian, of length 1
+    scope_key: str  # keyed hash of system prompt, tools, settings and tenant, 32 hex digits
+    context_key: str  # keyed hash of the conversation before the question, 32 hex digits; "" = none
+
+
 @dataclass(frozen=True, slots=True)
 class CallRecord:
     """One request to a model and what came of it. A retry is another call."""
@@ -157,6 +190,8 @@ class CallRecord:
     aborted: bool = False  # the body did not end by itself
     retries: int = 0  # how many times the SDK had sent this request before
     prompt_name: str = ""  # what the caller names the prompt
+    reuse: Reuse = UNKNOWN
+    embedded: Embedded | None = None
 
     @property
     def ms_per_output_token(self) -> float | None:

@@ -6,6 +6,8 @@ from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from prefixscope.otel_plugin.embedding import Embed
+
 Spans = Literal["auto", "on", "off"]
 
 _TRUE = frozenset({"1", "true", "yes", "on"})
@@ -90,6 +92,17 @@ class Settings:
     content: bool = _setting(False, "Write prompts and responses into the spool as text", _switch)
     fingerprint_share: float = _setting(
         1.0, "Share of conversations whose prompts are fingerprinted; usage is always kept", _share
+    )
+    exact_keys: bool = _setting(
+        True,
+        "Keyed hashes of requests and answers, by which exact repeats and changed answers are told, and what decides "
+        "whether a response cache may serve a call",
+        _switch,
+    )
+    embed: str | Embed = _setting(  # noqa: RUF009 - a field, as the others
+        "",
+        "Function that makes vectors of questions (`module:function`, a list of texts in, a list of vectors out): they "
+        "are kept, and are nearer to text than to a hash",
     )
     memory: int = _setting(
         64 << 20, "Text of prompts held in memory, which need not be parsed and hashed again", _count, shown="64M"

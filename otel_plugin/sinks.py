@@ -6,23 +6,28 @@ Every sink stands by itself: a span processor that raises must not cost the line
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any, TypeVar
 
 from opentelemetry import trace
 from opentelemetry.sdk.resources import OTELResourceDetector
 
 from prefixscope.otel_plugin import call_attributes, keys, otlp, spans
+from prefixscope.otel_plugin.asked import Keys
 from prefixscope.otel_plugin.call_attributes import Encoded
-from prefixscope.otel_plugin.calls import Reader, plain
+from prefixscope.otel_plugin.calls import Call, Reader
 from prefixscope.otel_plugin.covering import is_covered
-from prefixscope.otel_plugin.exchange import Exchange
+from prefixscope.otel_plugin.exchange import Exchange, plain
 from prefixscope.otel_plugin.fingerprint import Fingerprinter
 from prefixscope.otel_plugin.guard import Guard
 from prefixscope.otel_plugin.metrics import LOST, Metrics
 from prefixscope.otel_plugin.record import CallRecord
 from prefixscope.otel_plugin.settings import Settings
 from prefixscope.otel_plugin.spool import Spool
+from prefixscope.otel_plugin.vectors import Vectors
+
+_T = TypeVar("_T")
 
 
 class Sinks:
@@ -52,6 +57,7 @@ class Sinks:
         self._metrics = metrics
         self._learn = learn
         self._reader: Reader | None = None
+        self._vectors: Vectors | None = None
         self._span = guard.runs("making a span", self._emitted_span)
         self._event = guard.runs("making a log event", spans.emit_event)
         self._count = guard.runs("counting a call", self._counted)
@@ -60,12 +66,8 @@ class Sinks:
     def take(self, batch: Iterable[Exchange]) -> None:
         """Everything that is to be done with finished exchanges."""
         lines: list[bytes] = []
-        for exchange in batch:
-            try:
-                lines += self._lines(exchange)
-            except Exception as error:  # noqa: BLE001 - see guard
-                self.lost["unreadable"] += 1
-                self._guard.caught("reading a call", error)
+        for exchange, call in self._with_vectors(self._calls(batch)):
+            lines += self._kept(self._lines, exchange, call) or ()
         self._write(lines, calls=len(lines))
 
     def tell(self, counts: Mapping[str, Mapping[str, float]], since_ns: int) -> None:
@@ -85,13 +87,37 @@ class Sinks:
         if self._spool:
             self._spool.forget()
 
-    def _lines(self, exchange: Exchange) -> Sequence[bytes]:
-        """The lines for the spool; the other sinks get theirs here."""
+    def _calls(self, batch: Iterable[Exchange]) -> Iterator[tuple[Exchange, Call]]:
+        for exchange in batch:
+            if (call := self._kept(self._read, exchange)) is not None:
+                yield exchange, call
+
+    def _read(self, exchange: Exchange) -> Call | None:
         if self._reader is None:  # here, not earlier: by now the application has set up its tracer provider
             self._reader = self._made_reader()
-        call = self._reader.read(exchange)
-        if call is None:
-            return ()
+        return self._reader.read(exchange)
+
+    def _kept(self, function: Callable[..., _T | None], *args: Any) -> _T | None:
+        """What ``function`` gives; None where it raises, which costs the call."""
+        try:
+            return function(*args)
+        except Exception as error:  # noqa: BLE001 - see guard
+            self.lost["unreadable"] += 1
+            self._guard.caught("reading a call", error)
+            return None
+
+    def _with_vectors(self, found: Iterable[tuple[Exchange, Call]]) -> Iterable[tuple[Exchange, Call]]:
+        """The calls, with vectors of their questions where that is switched on."""
+        if not self._settings.embed:
+            return found
+        pairs = list(found)
+        calls = [call for _, call in pairs]
+        if self._vectors is not None:
+            calls = self._vectors.added(calls)
+        return zip([exchange for exchange, _ in pairs], calls, strict=True)
+
+    def _lines(self, exchange: Exchange, call: Call) -> Sequence[bytes]:
+        """The lines for the spool; the other sinks get theirs here."""
         encoded = call_attributes.encode(call.record)
         trace_id, span_id = self._emit(exchange, call.record, encoded)
         self._learn(exchange, call.record)
@@ -143,19 +169,24 @@ class Sinks:
         return Spool(folder, rotate=set_.spool_rotate, age=set_.spool_age, quota=set_.spool_quota)
 
     def _made_reader(self) -> Reader:
-        set_ = self._settings
+        set_, key = self._settings, self._key()
+        if set_.embed:
+            self._vectors = self._guard.runs("finding the function that makes vectors", Vectors)(
+                set_.embed, self._guard
+            )
         return Reader(
-            self._fingerprinter(),
+            Fingerprinter(key, set_.memory // 2) if key is not None else None,
             self._guard,
             service=set_.service or self._guard.runs("finding the service's name", _service)() or "",
             content=set_.content,
             fingerprint_share=set_.fingerprint_share,
             memory=set_.memory // 4,
+            keys=Keys(key, set_.memory // 8) if key is not None and (set_.exact_keys or set_.embed) else None,
         )
 
-    def _fingerprinter(self) -> Fingerprinter | None:
+    def _key(self) -> bytes | None:
         try:
-            return Fingerprinter(keys.load_key(self._environment), self._settings.memory // 2)
+            return keys.load_key(self._environment)
         except OSError as error:
             self._guard.tell(
                 "key",

@@ -22,17 +22,17 @@ def _sifted(data: bytes, wanted: re.Pattern[bytes]) -> bytes:
     """The first event and those in which ``wanted`` matches: one search over all of them, as most do not count."""
     if b"\r" in data:
         return data
-    end = _end_of_event(data, data.find(b"data:"))
+    end = end_of_event(data, data.find(b"data:"))
     kept = [data[:end]]
     for match in wanted.finditer(data, end):
         if match.start() >= end:
             start = data.rfind(b"\n\n", end, match.start())
-            start, end = (start if start >= 0 else end), _end_of_event(data, match.end())
+            start, end = (start if start >= 0 else end), end_of_event(data, match.end())
             kept.append(data[start:end])
     return b"".join(kept)
 
 
-def _end_of_event(data: bytes, position: int) -> int:
+def end_of_event(data: bytes, position: int) -> int:
     """Behind the blank line that ends the event at ``position``."""
     found = data.find(b"\n\n", max(position, 0))
     return len(data) if found < 0 else found + 2

@@ -49,9 +49,9 @@ def _own(span: Span, place: Place) -> Observed | Rejected:
 def _is_sound(record: CallRecord) -> bool:
     """Whether every number is one: attributes come from outside."""
     counts = [getattr(record.usage, f.name) for f in fields(Usage) if isinstance(f.default, int)]
-    optional = (record.usage.missed_tokens, record.ttft_ms, record.status)
+    optional = (record.usage.missed_tokens, record.ttft_ms, record.status, record.reuse.temperature)
     is_status = record.status is None or 100 <= record.status <= 599
-    counted = all(count(n) == n for n in (*counts, record.retries))
+    counted = all(count(n) == n for n in (*counts, record.retries, record.reuse.choices))
     return is_status and counted and all(n is None or number(n) == n for n in optional)
 
 

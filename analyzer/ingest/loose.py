@@ -2,16 +2,30 @@
 
 import base64
 import json
-import math
 import re
-from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 import orjson
 
-MAX_COUNT = 1 << 53  # above it JSON numbers are no longer exact: no token count is that large
+from prefixscope.otel_plugin.loose import MAX_COUNT, count, items, mapping, number, text
+
+__all__ = [
+    "MAX_COUNT",
+    "NotJsonError",
+    "count",
+    "embedded",
+    "hex_id",
+    "items",
+    "loads",
+    "mapping",
+    "moment",
+    "number",
+    "text",
+    "url",
+]
+
 _EARLIEST_NS = 1_262_304_000 * 10**9  # 2010: before it nobody billed tokens, so a clock or a unit is wrong
 _LATEST_NS = 4_102_444_800 * 10**9  # 2100
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -72,46 +86,12 @@ def embedded(value: Any) -> Any:
         return None
 
 
-def mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def items(value: Any) -> Sequence[Any]:
-    return value if isinstance(value, list) else ()
-
-
-def text(value: Any) -> str:
-    """A string; numbers are spelled out, anything else is ""."""
-    if isinstance(value, str):
-        return value
-    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else ""
-
-
 def url(value: Any) -> SplitResult:
     """A URL taken apart; one that is none has only empty parts."""
     try:
         return urlsplit(text(value))
     except ValueError:  # an IPv6 address without its closing bracket
         return urlsplit("")
-
-
-def number(value: Any) -> float | None:
-    """A finite number that is not negative, also from a string; None for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return None
-    try:
-        found = float(value)
-    except (ValueError, OverflowError):
-        return None
-    return found if math.isfinite(found) and found >= 0 else None
-
-
-def count(value: Any) -> int | None:
-    """A whole number of tokens, also from a string; None for anything that is not one."""
-    if type(value) is int:  # the common case first: this runs for every attribute
-        return value if 0 <= value <= MAX_COUNT else None
-    found = number(value)
-    return int(found) if found is not None and found <= MAX_COUNT and found.is_integer() else None
 
 
 def moment(value: Any) -> int | None:

@@ -7,16 +7,29 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from hashlib import blake2b
 from importlib import resources
 from typing import Any, Final
 
-from prefixscope.analyzer.ingest.loose import count, items, mapping, number, text
+from prefixscope.analyzer.ingest.loose import text
 from prefixscope.analyzer.semantic.answers import Answer
-from prefixscope.analyzer.semantic.words import canonical
-from prefixscope.otel_plugin.record import Prompt, Segment
-from prefixscope.otel_plugin.segments import HISTORY
-from prefixscope.otel_plugin.wire.parts import compact
+from prefixscope.analyzer.semantic.hits import Hit, hit_in
+from prefixscope.otel_plugin.asked import LONGEST, Keys, parameters, runs_tools
+from prefixscope.otel_plugin.loose import values
+from prefixscope.otel_plugin.record import Prompt
+from prefixscope.otel_plugin.response_cache import FACTS
+
+__all__ = [
+    "BARS",
+    "LONGEST",
+    "SEMANTIC_ONLY",
+    "Content",
+    "Hit",
+    "Reducer",
+    "bar",
+    "parameters",
+    "recorded_bar",
+    "runs_tools",
+]
 
 BARS: Final = {
     "no_content": "the prompt's text is not recorded",
@@ -34,18 +47,7 @@ BARS: Final = {
 }
 """Why a call is left out, and in words. The last four hold for the semantic cache alone."""
 
-LONGEST: Final = 1000  # characters of a question: about what the default embedder reads
-_ATTACHED: Final = frozenset({"image", "file", "opaque", "unrecorded"})
 SEMANTIC_ONLY: Final = frozenset({"tool_step", "too_long", "no_question", "attachment"})
-
-
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """The mark of a response cache that is in use already."""
-
-    cache: str
-    semantic: bool | None  # None: the mark does not say
-    similarity: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,8 @@ class Content:
     tools: bytes
     before: bytes  # … of the conversation before the question (b"" = none), …
     attached: bytes  # … of images and files beside it (b"" = none), …
-    parameters: bytes  # … and of the request's fields that shape the answer
+    parameters: bytes  # … of the request's fields that shape the answer, …
+    key: bytes  # … and of all that an exact cache compares: capture's exact key
     streamed: bool = False
     server_history: bool = False
     tool_step: bool = False  # the last message is what a tool returned
@@ -75,7 +78,7 @@ class Reducer:
     """Reduces calls to what is kept of them."""
 
     def __init__(self, key: bytes) -> None:
-        self._state = blake2b(digest_size=16, key=key[:64]).copy
+        self._keys = Keys(key)
 
     def content(
         self,
@@ -85,47 +88,27 @@ class Reducer:
         holders: Sequence[Mapping[str, Any]],
     ) -> Content:
         """Puts a call together. ``holders``: places beside the request that may say who asked or name a cache."""
-        front, before, last = _split(prompt)
-        places, names = (request, *holders), _table()
-        attached = [(s.kind, s.text) for s in last if s.kind in _ATTACHED]
-        heat = (number(v) or 0.0 for v in _values((request,), names["parameters"]["temperature"]))
-        choices = (count(v) or 1 for v in _values((request,), names["parameters"]["choices"]))
+        asked = self._keys.asked(prompt, request)
         return Content(
-            question="\n".join(s.text for s in last if s.kind == "text"),
+            question=asked.question,
             answer=answer,
-            system=self._hashed(*(canonical(s.text) for s in front if s.level == "system")),
-            tools=self._hashed(*sorted(s.canonical or s.text for s in front if s.level == "tools")),
-            before=self._hashed(*(f"{s.role}\0{s.kind}\0{canonical(s.text)}" for s in before)) if before else b"",
-            attached=self._hashed(*(f"{kind}\0{text_}" for kind, text_ in attached)) if attached else b"",
-            parameters=self._hashed(parameters(request)),
-            streamed=prompt.stream,
-            server_history=HISTORY in prompt.settings or bool(prompt.cached_content),
-            tool_step=bool(prompt.segments) and prompt.segments[-1].kind == "tool_result",
-            live_tools=runs_tools(request),
-            temperature=max(heat, default=0.0),
-            choices=max(choices, default=1),
-            user=_first(places, names["who"]["user"]),
-            tenant=_first(places, names["who"]["tenant"]),
-            hit=_hit(holders),
+            system=asked.system,
+            tools=asked.tools,
+            before=asked.before,
+            attached=asked.attached,
+            parameters=asked.parameters,
+            key=asked.key,
+            streamed=asked.streamed,
+            server_history=asked.server_history,
+            tool_step=asked.tool_step,
+            live_tools=asked.live_tools,
+            temperature=asked.temperature or 0.0,
+            choices=asked.choices,
+            user=_first((request, *holders), _table()["who"]["user"]),
+            tenant=asked.tenant or _first(holders, FACTS["tenant"]["names"]),
+            hit=hit_in(holders),
             vector=_vector(holders),
         )
-
-    def _hashed(self, *texts: str) -> bytes:
-        state = self._state()
-        for text_ in texts:
-            data = text_.encode("utf-8", "surrogatepass")
-            state.update(len(data).to_bytes(8, "big") + data)
-        return state.digest()
-
-
-def _split(prompt: Prompt) -> tuple[list[Segment], list[Segment], list[Segment]]:
-    """Segments in front of the conversation, the conversation, and the last user message."""
-    front = [s for s in prompt.segments if s.level != "messages"]
-    messages = [s for s in prompt.segments if s.level == "messages"]
-    last = len(messages)
-    while last and messages[last - 1].role == "user" and messages[last - 1].kind != "tool_result":
-        last -= 1
-    return front, messages[:last], messages[last:]
 
 
 def bar(found: Content | None, *, failed: bool, max_temperature: float) -> str:
@@ -151,21 +134,17 @@ def bar(found: Content | None, *, failed: bool, max_temperature: float) -> str:
     return next((name for name, holds in checks.items() if holds), "")
 
 
-def runs_tools(request: Mapping[str, Any]) -> bool:
-    """Whether the provider runs a tool by itself."""
-    live = _table()["live_tools"]
-    if any(request.get(name) for name in live["fields"]):
-        return True
-    tools = [mapping(tool) for tool in items(request.get("tools"))]
-    return any(
-        text(tool.get("type")).startswith(tuple(live["types"])) or not tool.keys().isdisjoint(live["keys"])
-        for tool in tools
-    )
-
-
-def parameters(request: Mapping[str, Any]) -> str:
-    """The request's fields that shape the answer, as one comparable text."""
-    return compact({name: request[name] for name in sorted(_table()["parameters"]["fields"]) if name in request})
+def recorded_bar(row: Mapping[str, Any], *, failed: bool, max_temperature: float) -> str:
+    """The same of a call whose text is not there, by what capture kept of it (columns of ``calls``)."""
+    checks = {
+        "failed": failed or row["answer_kind"] in {"refused", "cut"},
+        "server_history": "history=" in row["settings"] or bool(row["cached_content"]),
+        "acts": row["answer_kind"] == "tool_call",
+        "live_tools": row["live_tools"],
+        "varies": (row["temperature"] or 0.0) > max_temperature or row["choices"] > 1,
+        "no_answer": not row["answer_key"],
+    }
+    return next((name for name, holds in checks.items() if holds), "")
 
 
 @cache
@@ -173,37 +152,12 @@ def _table() -> Any:
     return tomllib.loads((resources.files(__package__) / "cacheable.toml").read_text("utf-8"))
 
 
-def _values(places: Iterable[Mapping[str, Any]], names: Iterable[str]) -> list[Any]:
-    """The values under ``names``, in their order, in each of the places; a dotted name may also be a path."""
-    found = []
-    for name in names:
-        for place in places:
-            value = place.get(name)
-            if value is None and "." in name:
-                holder, _, key = name.partition(".")
-                value = mapping(place.get(holder)).get(key)
-            if value is not None:
-                found.append(value)
-    return found
-
-
 def _first(places: Iterable[Mapping[str, Any]], names: Iterable[str]) -> str:
-    return next(filter(None, map(text, _values(places, names))), "")
-
-
-def _hit(holders: Sequence[Mapping[str, Any]]) -> Hit | None:
-    for cache_ in _table()["cache"]:
-        for value in _values(holders, cache_["marks"]):
-            said = str(value).strip().lower()
-            if said in cache_["hit"]:
-                near = next((number(v) for v in _values(holders, cache_.get("similarity", ()))), None)
-                semantic = said in cache_.get("semantic", ()) or (None if near is None else near < 1.0)
-                return Hit(cache_["name"], semantic, near)
-    return None
+    return next(filter(None, map(text, values(places, names))), "")
 
 
 def _vector(holders: Sequence[Mapping[str, Any]]) -> tuple[float, ...] | None:
-    found = next((v for v in _values(holders, _table()["vectors"]["names"]) if isinstance(v, list) and v), None)
+    found = next((v for v in values(holders, _table()["vectors"]["names"]) if isinstance(v, list) and v), None)
     if found is None or not all(isinstance(x, int | float) and not isinstance(x, bool) for x in found):
         return None
     return tuple(map(float, found))

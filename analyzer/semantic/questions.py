@@ -14,7 +14,7 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from prefixscope.analyzer.semantic.cacheable import LONGEST, SEMANTIC_ONLY, Content, bar
+from prefixscope.analyzer.semantic.cacheable import LONGEST, SEMANTIC_ONLY, Content, bar, recorded_bar
 from prefixscope.analyzer.semantic.words import canonical
 
 Ints = npt.NDArray[np.int64]
@@ -24,6 +24,8 @@ Floats = npt.NDArray[np.float64]
 SCOPE_FIELDS: Final = ("service", "model", "system", "tools", "settings", "account", "tenant", "user")
 """What may have to be the same before an answer is shared. All but ``user`` by default."""
 DEFAULT_SCOPE: Final = SCOPE_FIELDS[:-1]
+_IN_KEY: Final = frozenset({"model", "system", "tools", "settings", "tenant"})
+"""What the exact key that capture keeps is made of, beside the conversation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,14 @@ class Questions:
         found = self.contents[call]
         return found.answer.text if found and found.answer else ""
 
+    def same_answer(self, one: int, other: int) -> bool | None:
+        """Whether two calls were answered in the same words; None where that is not known."""
+        texts = self.answer(one), self.answer(other)
+        if all(texts):
+            return canonical(texts[0]) == canonical(texts[1])
+        keys = self.calls["answer_key"][one], self.calls["answer_key"][other]
+        return keys[0] == keys[1] if all(keys) else None
+
     def user(self, call: int) -> str:
         found = self.contents[call]
         return found.user if found else ""
@@ -101,7 +111,12 @@ def of_calls(  # noqa: PLR0913 - what questions depend on
     with_text = any(content is not None for content in contents)
     printed = [None if c is not None else p.as_py() for c, p in zip(contents, prints, strict=True)]
     failed = [(row["status"] or 200) >= 400 or bool(row["error"]) or bool(row["aborted"]) for row in rows]
-    bars = [bar(c, failed=f, max_temperature=max_temperature) for c, f in zip(contents, failed, strict=True)]
+    bars = [
+        recorded_bar(row, failed=f, max_temperature=max_temperature)
+        if c is None and row["exact_key"]
+        else bar(c, failed=f, max_temperature=max_temperature)
+        for row, c, f in zip(rows, contents, failed, strict=True)
+    ]
     if not with_text:  # fingerprints only: an exact repeat can be told, what its answer was cannot
         bars = ["" if b == "no_content" and p is not None else b for b, p in zip(bars, printed, strict=True)]
     number, texts = _Numbers(key), _Texts(key)
@@ -112,7 +127,9 @@ def of_calls(  # noqa: PLR0913 - what questions depend on
         for s, c in zip(scope, contents, strict=True)
     ]
     context = [number(("context", c.before if c else b"")) for c in contents]
-    exact = [_key(number, s, c, p) for s, c, p in zip(scope, contents, printed, strict=True)]
+    exact = [
+        _key(number, row, s, c, p, scope_fields) for row, s, c, p in zip(rows, scope, contents, printed, strict=True)
+    ]
     started = calls["started_at"].dt.epoch("ns").to_numpy().astype(np.int64)
     waited = (calls["duration_ms"].fill_null(0.0).to_numpy() * 1e6).astype(np.int64)
     return Questions(
@@ -175,7 +192,7 @@ def _scope(
         "model": (row["provider"], row["model"]),
         "system": found.system if found else b"",
         "tools": found.tools if found else b"",
-        "settings": (row["settings"], found.parameters if found else b""),
+        "settings": found.parameters if found else row["settings"],
         "account": row["account"],
         "tenant": found.tenant if found else "",
         "user": found.user if found else "",
@@ -183,10 +200,28 @@ def _scope(
     return [values[name] for name in SCOPE_FIELDS if name in fields]
 
 
-def _key(number: _Numbers, scope: int, found: Content | None, printed: Sequence[int] | None) -> int:
-    """The number of the whole prompt; from the print alone it is that of the exact bytes."""
+def _key(  # noqa: PLR0913, PLR0917 - what a key is made of
+    number: _Numbers,
+    row: Mapping[str, Any],
+    scope: int,
+    found: Content | None,
+    printed: Sequence[int] | None,
+    fields: Sequence[str],
+) -> int:
+    """The number of the whole prompt, by its exact key where the scope has all that this is made of.
+
+    So a call whose text is at hand and one that only capture saw can be told as repeats of each other.
+    """
     if scope < 0:
         return -1
+    exact_key = row["exact_key"] if found is None else found.key.hex() if _IN_KEY.issubset(fields) else ""
+    if exact_key:
+        who = _scope(row, None, (), [name for name in fields if name in {"service", "model", "account"}])
+        return number(("exact", who, found.tenant if found else "", _user(found, fields), exact_key))
     if found is None:
         return number(("print", scope, printed))
     return number(("key", scope, found.before, canonical(found.question), found.attached))
+
+
+def _user(found: Content | None, fields: Sequence[str]) -> str:
+    return found.user if found and "user" in fields else ""

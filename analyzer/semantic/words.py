@@ -5,7 +5,6 @@ Pure. The word lists are guards.toml (closed classes) and wordnet.toml (synonyms
 
 import re
 import tomllib
-import unicodedata
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from importlib import resources
 from typing import Any
 
 from prefixscope.analyzer.semantic.extra import missing
+from prefixscope.otel_plugin.canonical import canonical as spelled_alike
 
 _TOKEN = re.compile(
     r"https?://\S+|[\w.+-]+@[\w-]+\.[\w.]+"  # links and addresses, whole
@@ -21,8 +21,8 @@ _TOKEN = re.compile(
     r"|[^\W\d_]+(?:'[^\W\d_]+)*"  # words, with their apostrophes
 )
 _CODE = re.compile(r"```.*?```|`[^`]+`|\b\w+(?:_\w+)+\b|\b\w+\([^)]*\)|\b[a-z]+[A-Z]\w*\b|(?:/[\w.-]+){2,}", re.DOTALL)
+canonical = lru_cache(maxsize=512)(spelled_alike)  # a system prompt comes again and again
 _QUOTES = str.maketrans(dict.fromkeys("\u2019\u2018\u02bc`", "'"))  # apostrophes as people type them
-_KEPT_FORMS = ("<super>", "<sub>", "<fraction>")  # x² is not x2
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,16 +125,6 @@ def _stemmer() -> Any:
 def stem(word: str) -> str:
     """What is left of a word without its inflection (Snowball's English stemmer)."""
     return str(_stemmer().stemWord(word))
-
-
-@lru_cache(maxsize=512)  # a system prompt comes again and again
-def canonical(text: str) -> str:
-    """Text in one spelling: NFKC, case and white space aside. Code, and digits set high or low, stay what they are."""
-    if not text.isascii():
-        kept = {char for char in set(text) if unicodedata.decomposition(char).startswith(_KEPT_FORMS)}
-        parts = (char if char in kept else unicodedata.normalize("NFKC", char) for char in text) if kept else ()
-        text = unicodedata.normalize("NFC", "".join(parts)) if kept else unicodedata.normalize("NFKC", text)
-    return " ".join((text if "```" in text else text.casefold()).split())
 
 
 def words_of(text: str) -> tuple[Word, ...]:

@@ -1,6 +1,6 @@
 -- Purpose: makes one call of several observations: usage from the one that reports most, the prompt from the one
--- closest to the wire (one with holes, as a transcript has it, comes last), everything else from the first that knows
--- it. Parameters: none.
+-- closest to the wire (one with holes, as a transcript has it, comes last), what response caches go by from one that
+-- has it, everything else from the first that knows it. Parameters: none.
 INSERT INTO calls BY NAME
 WITH ranked AS (
     SELECT *,
@@ -49,9 +49,18 @@ WITH ranked AS (
             'marker_at': marker_at, 'marker_ttl': marker_ttl, 'key_id': key_id, 'auto_marker': auto_marker,
             'cache_mode': cache_mode, 'cache_ttl': cache_ttl, 'cache_key': cache_key,
             'cached_content': cached_content, 'settings': settings, 'file': file, 'line': line
-        } ORDER BY prompt_rank, file, line) AS best_prompt
+        } ORDER BY prompt_rank, file, line) AS best_prompt,
+        first({
+            'exact_key': exact_key, 'answer_key': answer_key, 'answer_kind': answer_kind, 'temperature': temperature,
+            'choices': choices, 'streamed': streamed, 'live_tools': live_tools
+        } ORDER BY exact_key = '', answer_key = '', prompt_rank, file, line) AS best_reuse,
+        first({
+            'embedded_by': embedded_by, 'vector': vector, 'scope_key': scope_key, 'context_key': context_key
+        } ORDER BY vector IS NULL, prompt_rank, file, line) AS best_vector
     FROM ranked
     GROUP BY call_id
 )
-SELECT merged.* EXCLUDE (best_usage, best_prompt), unnest(best_usage), unnest(best_prompt)
+SELECT
+    merged.* EXCLUDE (best_usage, best_prompt, best_reuse, best_vector),
+    unnest(best_usage), unnest(best_prompt), unnest(best_reuse), unnest(best_vector)
 FROM merged

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from prefixscope.analyzer.ingest import Observed, Rejected
 from prefixscope.analyzer.report import wording
 from prefixscope.analyzer.store import Ingested, Store
 from prefixscope.otel_plugin.fingerprint import Fingerprinter
-from prefixscope.otel_plugin.record import CallRecord, Prompt, Segment, Usage
+from prefixscope.otel_plugin.record import UNKNOWN, CallRecord, Embedded, Prompt, Reuse, Segment, Usage
 
 AT = datetime(2026, 11, 30, tzinfo=UTC)
 START = 1_790_000_000 * 10**9
@@ -138,6 +138,30 @@ def test_one_response_id_from_two_instrumentations_is_one_call() -> None:
         assert (row["usage_state"], row["uncached"], row["read"], row["status"]) == ("reported", 100, 900, 200)
         assert row["instrumentation"] == "prefixscope"
         assert [contents[number]["bytes"] for number in prompt] == [len("sent")]
+
+
+def test_what_response_caches_go_by_comes_from_whoever_has_it() -> None:
+    """As one piece: what another observation says of the same call is not mixed into it."""
+    keyed = Reuse(exact_key="ab" * 16, answer_kind="cut", temperature=0.5, choices=2, streamed=True, live_tools=True)
+    ours = record(instrumentation="prefixscope", reuse=keyed, usage=Usage(response_id="r1"))
+    full = replace(ours, reuse=replace(keyed, answer_key="cd" * 16, answer_kind="whole"), instrumentation="vendor")
+    theirs = record(fingerprint=print_of("rebuilt"), usage=replace(REPORTED, response_id="r1"))
+    for calls, expected in ([theirs, ours], keyed), ([theirs, ours, full], full.reuse), ([theirs, theirs], UNKNOWN):
+        for order in itertools.permutations(calls):
+            with filled(*order) as found:
+                [row] = rows(found)
+            assert {name: row[name] for name in asdict(expected)} == asdict(expected)
+
+
+def test_a_vector_comes_from_whoever_has_it() -> None:
+    """With the keys beside it."""
+    vector = Embedded("module:function", b"\x00<\x00\x00", "ab" * 16, "cd" * 16)
+    ours = record(instrumentation="prefixscope", embedded=vector, usage=Usage(response_id="r1"))
+    theirs = record(fingerprint=print_of("rebuilt"), usage=replace(REPORTED, response_id="r1"))
+    for order in ([ours], [ours, theirs], [theirs, ours]):
+        with filled(*order) as found:
+            [row] = found.frame("analysis/vectors", service=None, since=None, until=None).to_dicts()
+        assert row == {"embedded_by": vector.made_by} | {n: v for n, v in asdict(vector).items() if n != "made_by"}
 
 
 def test_a_later_file_completes_a_call() -> None:
@@ -284,6 +308,25 @@ def test_a_store_of_an_older_version_is_brought_up_to_date(tmp_path: Path) -> No
         assert found.frame("store/version").item() == store.VERSION
     with store.opened(path, read_only=True) as found:
         assert found.last_report() is None
+
+
+def test_calls_of_an_older_store_are_kept(tmp_path: Path) -> None:
+    """What was not written down then is unknown, and new calls come beside them."""
+    path, new = tmp_path / "calls.duckdb", tmp_path / "new.duckdb"
+    with store.opened(new) as found:
+        found.ingest([observed(record(usage=replace(REPORTED, response_id="old")))], at=AT)
+    with duckdb.connect(str(path)) as connection:
+        for script in ("schema/001_store", "schema/002_explained_calls", "schema/003_daily"):
+            connection.execute(queries.load(script))
+        connection.execute(f"ATTACH '{new}' AS new")
+        names = [name for (name,) in connection.execute("SELECT column_name FROM (DESCRIBE calls)").fetchall()]
+        connection.execute(f"INSERT INTO calls BY NAME SELECT {', '.join(names)} FROM new.calls")
+    keyed = Reuse(exact_key="ab" * 16, answer_key="cd" * 16, answer_kind="whole", temperature=0.0)
+    with store.opened(path) as found:
+        found.ingest([observed(record(reuse=keyed, usage=replace(REPORTED, response_id="new")), line=2)], at=AT)
+        told = {row["response_id"]: {name: row[name] for name in asdict(UNKNOWN)} for row in rows(found)}
+        assert told == {"old": asdict(UNKNOWN), "new": asdict(keyed)}
+        assert found.ingest([observed(record(usage=replace(REPORTED, response_id="old")))], at=AT).calls == 0
 
 
 def test_reading_needs_a_store_that_is_there(tmp_path: Path) -> None:

@@ -70,6 +70,10 @@ def break_parsers(patch: pytest.MonkeyPatch, capture: Capture, folder: Path) -> 
     patch.setattr("prefixscope.otel_plugin.usage.from_events", raising)
 
 
+def break_keys(patch: pytest.MonkeyPatch, capture: Capture, folder: Path) -> None:
+    patch.setattr("prefixscope.otel_plugin.asked.canonical", raising)
+
+
 def break_reader(patch: pytest.MonkeyPatch, capture: Capture, folder: Path) -> None:
     patch.setattr(Reader, "read", raising)
 
@@ -119,6 +123,7 @@ PARSING = {ERRORS: {"reading a prompt": 3, "reading a response": 3}}
 SINKS = ("making a span", "making a log event", "counting a call")
 BROKEN = {
     "the parsers raise": Case(break_parsers, 3, PARSING, "reading a prompt failed"),
+    "the keys cannot be made": Case(break_keys, 3, {ERRORS: {"making exact keys": 3}}, "making exact keys failed"),
     "the reader raises": Case(break_reader, 0, READING, "reading a call failed"),
     "the disk is full": Case(fill_disk, 0, {LOST: {"spool": 3}}, "No space left"),
     "the quota is used up": Case(use_up_quota, 0, {LOST: {"spool": 3}}, "quota is used up"),

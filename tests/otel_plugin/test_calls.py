@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exchanges import CHAT, JSON, MESSAGES, SSE, chat, completion, exchange, sse
-from prefixscope.otel_plugin import calls
+from prefixscope.otel_plugin.asked import Keys
 from prefixscope.otel_plugin.calls import Call, Reader
 from prefixscope.otel_plugin.exchange import Exchange
 from prefixscope.otel_plugin.fingerprint import Fingerprinter
 from prefixscope.otel_plugin.guard import Guard
-from prefixscope.otel_plugin.record import Usage
+from prefixscope.otel_plugin.record import UNKNOWN, Usage
 
 ANSWER = json.dumps(completion()).encode()
 BILLED = Usage(
@@ -34,7 +34,7 @@ LAST_CHUNK = completion() | {"choices": []}
 
 
 def reader(**settings: Any) -> Reader:
-    return Reader(Fingerprinter(b"key"), Guard(reraise=True), service="shop", **settings)
+    return Reader(Fingerprinter(b"key"), Guard(reraise=True), service="shop", keys=Keys(b"key"), **settings)
 
 
 def read(found: Exchange, **settings: Any) -> Call:
@@ -211,6 +211,8 @@ BROKEN: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "the prompt's parser": ("segments.parse", lambda r: r.fingerprint is None and r.usage == BILLED),
     "the usage reader": ("usage.from_body", lambda r: r.usage == Usage() and r.fingerprint is not None),
     "decompression": ("decoding.decode", lambda r: r.usage == Usage() and r.fingerprint is not None),
+    "the reader of answers": ("answers.of_body", lambda r: r.reuse == UNKNOWN and r.usage == BILLED),
+    "the maker of exact keys": ("asked.canonical", lambda r: r.reuse == UNKNOWN and r.fingerprint is not None),
 }
 
 
@@ -223,10 +225,9 @@ def test_a_parser_that_raises_costs_what_it_should_have_told(
     def broken(*_: Any, **__: Any) -> Any:
         raise RuntimeError("marker")
 
-    module, name = place.split(".")
-    monkeypatch.setattr(getattr(calls, module), name, broken)
+    monkeypatch.setattr(f"prefixscope.otel_plugin.{place}", broken)
     guard = Guard()
-    call = Reader(Fingerprinter(b"key"), guard).read(exchange(chat(), ANSWER))
+    call = Reader(Fingerprinter(b"key"), guard, keys=Keys(b"key")).read(exchange(chat(), ANSWER))
     assert call is not None
     assert holds(call.record)
     assert call.record.status == 200

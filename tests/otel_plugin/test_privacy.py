@@ -15,7 +15,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from exchanges import SSE, sse
+from exchanges import SSE, lengths, sse
 from prefixscope.otel_plugin import capture as capture_module
 from prefixscope.otel_plugin import spans, spool
 from prefixscope.otel_plugin.capture import Capture
@@ -50,6 +50,9 @@ CHAT = {
     "user": "",
     "metadata": {"note": ""},
     "stop": [""],
+    "temperature": "",
+    "n": "",
+    "tenant_id": "",
     "unknown": {"deep": [{"er": ""}]},
 }
 MESSAGES = {
@@ -79,15 +82,22 @@ GEMINI = {
     "cachedContent": "",
     "labels": {"team": ""},
 }
+QUESTION = {"model": "gpt-5.1", "messages": [{"role": "user", "content": ""}]}
 REQUESTS = {
     "/v1/chat/completions": CHAT,
+    "/openai/v1/chat/completions": QUESTION,
     "/v1/messages": MESSAGES,
     "/v1/responses": RESPONSES,
     "/v1beta/models/gemini-2.5-pro:generateContent?key=m4rk3r-in-the-query": GEMINI,
 }
 ANSWER = {
     "id": "resp_1",
-    "choices": [{"message": {"content": "", "refusal": "", "tool_calls": [{"function": {"arguments": ""}}]}}],
+    "choices": [
+        {
+            "finish_reason": "",
+            "message": {"content": "", "refusal": "", "tool_calls": [{"function": {"arguments": ""}}]},
+        }
+    ],
     "content": [{"type": "text", "text": ""}],
     "output": [{"content": [{"text": ""}]}],
     "candidates": [{"content": {"parts": [{"text": ""}]}}],
@@ -172,17 +182,20 @@ def call(client: httpx2.Client, path: str, body: Any, kind: str) -> None:
         assert kind == "exception"
 
 
-@pytest.mark.parametrize("spans_setting", ["on", "auto"])
+@pytest.mark.parametrize(("spans_setting", "embed"), [("on", ""), ("auto", ""), ("auto", lengths)])
 def test_nothing_is_written_of_what_was_said(
-    everything: Everything, caplog: pytest.LogCaptureFixture, spans_setting: str
+    everything: Everything, caplog: pytest.LogCaptureFixture, spans_setting: str, embed: Any
 ) -> None:
     """A marker stands in every field of requests, answers, errors and headers; no byte that is written has one."""
     caplog.set_level("DEBUG", "prefixscope")
-    call_all(Settings(spool=str(everything.folder), spans=spans_setting, log_events=True))
+    call_all(Settings(spool=str(everything.folder), spans=spans_setting, log_events=True, embed=embed))
     found = everything.read()
     assert all("claude-sonnet-4-5" in text for text in found.values())
     found |= {"log": "\n".join(r.getMessage() for r in caplog.records if r.name == "prefixscope")}
     assert {where: text.count(MARK) for where, text in found.items()} == dict.fromkeys(found, 0)
+    keyed = len(REQUESTS) * 5  # whatever the answer; what is no JSON has no key
+    assert [found[where].count('prefixscope.exact.key"') for where in ("spool", "spans", "log events")] == [keyed] * 3
+    assert ("prefixscope.embedding.vector" in found["spool"]) == bool(embed)
     assert found["spool"].count('"traceId"') == found["spans"].count('"span_id"') == 5 * len(REQUESTS) + 1
 
 

@@ -1,7 +1,7 @@
 """A call that was written into the spool comes back from it as the same record."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from prefixscope.otel_plugin.settings import Settings
 
 ANSWER = json.dumps(completion(completion_tokens_details={"reasoning_tokens": 3})).encode()
 LONG = "\n".join(f"{n}. line {n * 7919} of the handbook, 2026-11-{n % 28 + 1:02d}T10:00:00Z" for n in range(3000))
+TOOL_CALL = {"choices": [{"index": 0, "message": {"tool_calls": [{"id": "1"}]}, "finish_reason": "tool_calls"}]}
 CLAUDE = {
     "model": "claude-sonnet-4-5",
     "system": [{"type": "text", "text": LONG, "cache_control": {"type": "ephemeral", "ttl": "1h"}}],
@@ -52,7 +53,7 @@ def named() -> Exchange:
         return exchange(chat(), ANSWER, context=get_current())
 
 
-CALLS = {
+CALLS: dict[str, Callable[[], Exchange]] = {
     "plain": lambda: exchange(chat(), ANSWER, sent={"authorization": "Bearer sk-1", "x-stainless-retry-count": "2"}),
     "streamed": lambda: exchange(chat(stream=True), sse([completion() | {"choices": []}]), headers=SSE),
     "aborted": lambda: exchange(chat(stream=True), b"data: {", headers=SSE, outcome="dropped"),
@@ -70,6 +71,11 @@ CALLS = {
     ),
     "a prompt at length": lambda: exchange(chat(LONG), ANSWER, at=CHAT),
     "named": named,
+    "temperature 0": lambda: exchange(chat(temperature=0), ANSWER),
+    "hot, with choices and a search": lambda: exchange(
+        chat(temperature=0.7, n=3, web_search_options={"x": 1}, stream=True), ANSWER
+    ),
+    "a tool call": lambda: exchange(chat(), json.dumps(TOOL_CALL).encode()),
 }
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,10 +17,11 @@ from opentelemetry.trace import SpanKind, StatusCode, set_span_in_context
 
 from exchanges import chat, completion, exchange
 from prefixscope.otel_plugin import call_attributes, covering, spans
+from prefixscope.otel_plugin.asked import Keys
 from prefixscope.otel_plugin.calls import Reader
 from prefixscope.otel_plugin.fingerprint import Fingerprinter
 from prefixscope.otel_plugin.guard import Guard
-from prefixscope.otel_plugin.record import CallRecord, Usage
+from prefixscope.otel_plugin.record import CallRecord, Embedded, Usage
 
 EMPTY = Context()
 
@@ -37,9 +39,10 @@ def exported(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
 def record(**more: Any) -> CallRecord:
     """A call as it comes off the wire."""
     body = json.dumps(completion(**more)).encode()
-    found = Reader(Fingerprinter(b"key"), Guard(reraise=True), service="shop").read(exchange(chat(), body))
+    reader = Reader(Fingerprinter(b"key"), Guard(reraise=True), service="shop", keys=Keys(b"key"))
+    found = reader.read(exchange(chat(temperature=0, n=2, stream=True, web_search_options={"x": 1}), body))
     assert found is not None
-    return found.record
+    return replace(found.record, embedded=Embedded("module:function", b"\x00<\x00\x00", "ab" * 16, "cd" * 16))
 
 
 def emitted(call: CallRecord, context: Context, *, covered: bool) -> tuple[str, str] | None:
@@ -68,6 +71,13 @@ def test_a_call_is_a_span(exported: InMemorySpanExporter) -> None:
         "gen_ai.usage.input_tokens": 100,
         "gen_ai.usage.output_tokens": 5,
         "gen_ai.usage.cache_read.input_tokens": 64,
+    }
+    asked = {name: value for name, value in found.items() if name.startswith("gen_ai.request.")}
+    assert asked == {
+        "gen_ai.request.model": "gpt-5.1",
+        "gen_ai.request.temperature": 0.0,
+        "gen_ai.request.choice.count": 2,
+        "gen_ai.request.stream": True,
     }
     assert CallRecord(call.started_ns, duration_ms=call.duration_ms, **call_attributes.decode(found)) == (call)
 

@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
+import exchanges
 from collecting import calls, collecting
 from fake_provider.server import FakeProvider
 from prefixscope.analyzer import arrivals, audit, store
@@ -18,6 +20,7 @@ from prefixscope.otel_plugin.fingerprint import Fingerprinter
 EXAMPLE = Path(__file__).parents[2] / "examples" / "support_bot.py"
 BIN = Path(sys.executable).parent
 SAME = ("response_id", "service", "provider", "model", "uncached", "read", "output", "usage_state", "prompt_known")
+KEYED = ("exact_key", "answer_key", "answer_kind", "temperature", "choices", "streamed", "live_tools")
 
 
 @pytest.fixture(scope="module")
@@ -40,12 +43,19 @@ def stores(provider: FakeProvider, tmp_path_factory: pytest.TempPathFactory) -> 
             "PREFIXSCOPE_SPOOL": str(folder / "spool"),
             "PREFIXSCOPE_DB": str(found["exporter"]),
             "PREFIXSCOPE_KEY": "test",
+            "PREFIXSCOPE_EMBED": "exchanges:lengths",
+            "PYTHONPATH": str(Path(exchanges.__file__).parent),
         }
         command = [str(BIN / "opentelemetry-instrument"), sys.executable, str(EXAMPLE)]
         done = subprocess.run(command, env=os.environ | settings, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr, collector.told) == (0, "", [])
     arrivals.append(found["spool"], list(read([folder / "spool"], Fingerprinter(b"test"))))
     return found
+
+
+def vectors(path: Path) -> pl.DataFrame:
+    with store.opened(path) as opened:
+        return opened.frame("analysis/vectors", service=None, since=None, until=None)
 
 
 def report(path: Path) -> Mapping[str, Any]:
@@ -60,9 +70,18 @@ def findings(report: Mapping[str, Any]) -> list[Any]:
 @pytest.mark.parametrize("way", ["exporter", "collect"])
 def test_the_calls_are_the_same(way: str, stores: Mapping[str, Path]) -> None:
     """Each once, though the SDK's own spans and others describe some of them as well."""
-    expected = calls(stores["spool"]).select(SAME)
+    expected = calls(stores["spool"]).select(SAME + KEYED)
     assert expected.height > 20
-    assert calls(stores[way]).select(SAME).equals(expected)
+    assert expected["exact_key"].str.len_chars().to_list() == [32] * expected.height
+    assert calls(stores[way]).select(SAME + KEYED).equals(expected)
+
+
+@pytest.mark.parametrize("way", ["exporter", "collect"])
+def test_the_vectors_are_the_same(way: str, stores: Mapping[str, Path]) -> None:
+    """As the function made them that was named."""
+    expected = vectors(stores["spool"])
+    assert set(expected["embedded_by"]) >= {"exchanges:lengths"}
+    assert vectors(stores[way]).equals(expected)
 
 
 @pytest.mark.parametrize("way", ["exporter", "collect"])
