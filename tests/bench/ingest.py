@@ -22,7 +22,7 @@ from unittest.mock import patch
 
 import _workload
 
-from prefixscope.analyzer import audit, families, ingest, markers, savings, store, tokens, traffic
+from prefixscope.analyzer import audit, baseline, breaks, ingest, markers, savings, store, tokens, traffic, unclaimed
 from prefixscope.analyzer.report import data
 from prefixscope.otel_plugin.fingerprint import Fingerprinter
 
@@ -31,11 +31,12 @@ _STAGES: dict[str, tuple[tuple[ModuleType | type, str], ...]] = {
     "prices": ((audit, "with_costs"),),
     "atoms": ((audit, "contents_of"),),
     "traffic": ((traffic, "load"),),
-    "families": ((families, "find"),),
-    "tokens": ((tokens, "calibrated"), (markers, "inferred")),
-    "replay": ((savings, "base_outcome"),),
+    "families": ((baseline, "find"), (baseline, "opening")),
+    "tokens": ((tokens, "calibrated"), (baseline, "anchored"), (markers, "inferred")),
+    "replay": ((baseline, "base_outcome"),),
+    "breaks": ((breaks, "find"),),
     "plan": ((savings, "plan"),),
-    "causes": ((audit, "explain"), (savings, "achieved_rate")),
+    "causes": ((audit, "explain"), (unclaimed, "find")),
     "findings": ((audit, "find"),),
     "report": ((data, "build"),),
 }
