@@ -54,7 +54,9 @@ def of_step(plan: Plan, step: int, fix: str, scope: Scope) -> Worth:
     moved = _moved(fix, before, after)
     hit = members & (moved >= _GAIN)
     doubtful = float((after.doubtful - before.doubtful)[members].sum())
-    low = max(high - max(doubtful, 0.0), 0.0) * (1.0 if FIXES[fix].saves_writes else scope.rate)
+    pings = sum(row["usd"] for row in formula if row["bucket"] == "kept_alive")  # paid whether they help or not
+    rate = 1.0 if FIXES[fix].saves_writes else scope.rate
+    low = max((high + pings - max(doubtful, 0.0)) * rate - pings, 0.0)
     return Worth((low, high), hit, float(moved[hit].sum()), scope.confidence, formula)
 
 

@@ -113,6 +113,9 @@ def of_ttl(case: Case) -> Told:
         "family_calls": int(case.members.sum()),
     }
     now, longest = duration(now_ms), duration(longest_ms)
+    if all(traffic.cards[card].default_ttl == "assumed" for card in set(traffic.card[hit].tolist())):
+        facts["ttl_assumed"] = True
+        now += " (assumed: the provider publishes none)"
     since = "; its entries lived longer before" if case.cause == "ttl_class_switched" else ""
     headline = (
         f"{len(hit):,} of {facts['family_calls']:,} calls came after their prefix had expired: "
@@ -130,8 +133,9 @@ def _pinged(case: Case, facts: dict[str, Any]) -> str:
     followed = np.flatnonzero(case.members & (pings.count > 0))
     every_ms, most = int(pings.every_ms[followed].min()), int(pings.count[followed].max())
     facts |= {"ping_seconds": every_ms // 1000, "most_pings": most, "pings": int(pings.count[followed].sum())}
+    times = "once" if most == 1 else f"at most {most:,} times in a row"
     return (
-        f"While nobody calls, send the static part again every {duration(every_ms)}, at most {most:,} times in a row, "
+        f"While nobody calls, send the static part again every {duration(every_ms)}, {times}, "
         "with an answer as short as the provider allows."
     )
 

@@ -1,6 +1,6 @@
 """The report for a terminal. Names from traces are plain text here: no markup or escape of theirs is interpreted."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
@@ -32,7 +32,7 @@ def detail(finding: Mapping[str, Any], report: Mapping[str, Any], console: Conso
     finding, window = wording.clean(finding), report["window"]
     claimed = "saving_usd" in finding
     notes = (
-        *(_doubts(finding) if claimed else _why_not(finding)),
+        *(_doubts(finding, report["model_check"]) if claimed else _why_not(finding)),
         f"measured from {window['from']} to {window['to']}, {window['days']:.1f} days",
         "calls to look at:",
         *(f"  {_call(example)}" for example in finding["examples"]),
@@ -45,11 +45,17 @@ def detail(finding: Mapping[str, Any], report: Mapping[str, Any], console: Conso
             console.print(Group(part, Text()))
 
 
-def _doubts(finding: Mapping[str, Any]) -> Iterator[str]:
+def _doubts(finding: Mapping[str, Any], check: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     saving = finding["saving_usd"]
+    checked = any(row["provider"] == finding["provider"] for row in check)
+    why = (
+        "as this provider keeps reads that are predicted"
+        if checked
+        else "a guess: nothing shows yet how far it keeps predicted reads"
+    )
     yield f"could be a false alarm if {wording.FALSE_ALARM[finding['cause']]}"
     yield f"risk of the fix: {finding['fix']['risk']}"
-    yield f"at least: {share(saving['low'] / saving['high'])} of that, as this provider keeps reads that are predicted"
+    yield f"at least: {share(saving['low'] / saving['high'])} of that, {why}"
     yield f"confidence {finding['confidence']}: {wording.CONFIDENCE[finding['confidence']]}"
 
 
@@ -243,4 +249,10 @@ def _flat(evidence: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[Text,
         if isinstance(value, Mapping):
             yield from _flat(value, f"{label}: ")
         else:
-            yield Text(label), Text(f"{value:,}" if isinstance(value, int) else str(value))
+            yield Text(label), Text(_shown(value))
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}" if isinstance(value, int) else str(value)
