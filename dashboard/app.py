@@ -19,6 +19,7 @@ PAGES = {
     "Look closer": [
         st.Page("app_pages/explore.py", title="Explore", icon=":material/query_stats:"),
         st.Page("app_pages/simulator.py", title="Simulator", icon=":material/science:"),
+        st.Page("app_pages/caches.py", title="Response caches", icon=":material/quickreply:"),
     ],
     "Data": [
         st.Page("app_pages/quality.py", title="Data quality", icon=":material/fact_check:"),

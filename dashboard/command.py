@@ -14,8 +14,10 @@ from prefixscope.analyzer.errors import InputError, StoreError, UsageError
 
 STORE_VARIABLE: Final = "PREFIXSCOPE_STORE"  # how the command tells the app its store
 SIGN_IN_VARIABLE: Final = "PREFIXSCOPE_SIGN_IN"
+LOGS_VARIABLE: Final = "PREFIXSCOPE_LOGS"  # … and logs with texts, a path a line
 DEMO_STORE: Final = "prefixscope-demo.duckdb"
 SAMPLE: Final = Path(str(files("prefixscope.dashboard"))).parent / "sample_traces" / "request_log.jsonl.gz"
+SAMPLE_OF_CACHES: Final = SAMPLE.with_name("response_caches.jsonl.gz")
 _PORT: Final = 8517
 _LOOPBACK_NAMES: Final = ("localhost", "127.0.0.1", "[::1]", "::1")
 UPLOAD_LIMIT_MB: Final = 200
@@ -31,6 +33,14 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--db", type=Path, metavar="FILE", help="the store that `prefixscope audit --db FILE` made")
     parser.add_argument(
         "--demo", action="store_true", help="audit the sample traffic into a store of its own and show it"
+    )
+    parser.add_argument(
+        "--logs",
+        type=Path,
+        nargs="+",
+        default=[],
+        metavar="PATH",
+        help="logs or traces with texts for the page on response caches; everybody who is let in sees the texts",
     )
     parser.add_argument("--port", type=int, default=_PORT, help=f"port to listen on (default {_PORT})")
     parser.add_argument("--no-browser", action="store_true", help="do not open a browser")
@@ -59,6 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Serves until interrupted.
 
     Raises:
+        InputError: logs that are not there.
         UsageError: neither --db nor --demo, an address that others can reach without the names it may have, or
             Streamlit is not installed.
     """
@@ -72,6 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
         os.environ[SIGN_IN_VARIABLE] = "1"
     with tempfile.TemporaryDirectory(prefix="prefixscope-") as scratch:
         os.environ[STORE_VARIABLE] = str(_store(arguments, Path(scratch)))
+        os.environ[LOGS_VARIABLE] = _logs(arguments)
         app = str(files("prefixscope.dashboard").joinpath("app.py"))
         config._main_script_path = app  # noqa: SLF001 - how `streamlit run` makes it read the theme beside the script
         _import_pages()
@@ -84,6 +96,7 @@ def _import_pages() -> None:
     """What pages import takes seconds: paid here, and not by the first one who opens a page."""
     from prefixscope.analyzer.cards import books  # noqa: PLC0415
     from prefixscope.dashboard import charts, claim, family, lifecycle, prices, worklist  # noqa: F401, PLC0415
+    from prefixscope.dashboard.caches import given, settings, tables  # noqa: F401, PLC0415
 
     books()
 
@@ -133,6 +146,16 @@ def _store(arguments: argparse.Namespace, scratch: Path) -> Path:
     elif path.exists():
         _bring_up_to_date(path)
     return path
+
+
+def _logs(arguments: argparse.Namespace) -> str:
+    """The logs with texts, a path a line; an error now, and not on the page, where one is not there."""
+    if arguments.logs:
+        from prefixscope.analyzer.ingest import expand  # noqa: PLC0415 - Polars
+
+        expand(arguments.logs)
+    sample = [SAMPLE_OF_CACHES] if arguments.demo and SAMPLE_OF_CACHES.exists() else []
+    return "\n".join(str(path.resolve()) for path in arguments.logs or sample)
 
 
 def _fill_with_sample(path: Path) -> None:

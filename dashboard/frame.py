@@ -14,7 +14,7 @@ from prefixscope.analyzer.errors import StoreError
 from prefixscope.dashboard import data, filters, text
 from prefixscope.dashboard.command import DEMO_STORE, SAMPLE, SIGN_IN_VARIABLE
 
-WITHOUT_DATA: Final = ("Upload", "Simulator")  # pages that need no store
+WITHOUT_DATA: Final = ("Upload", "Simulator", "Response caches")  # pages that need no store
 
 
 def admit() -> None:

@@ -8,7 +8,9 @@ from typing import Any, Final
 from prefixscope.analyzer.report import wording
 
 _ACTIVE: Final = re.compile(r"([\\`*_{}\[\]()<>#+\-.!|~$:&^=])")
-_LINK: Final = re.compile(r"https?(?=:)|ftp(?=:)|www(?=\.)|\w(?=@)", re.IGNORECASE)  # Markdown links what looks so
+_LINK: Final = re.compile(  # Markdown links what looks so; Streamlit draws :names:, escaped or not
+    r"https?(?=:)|ftp(?=:)|www(?=\.)|\w(?=@)|:(?=[a-z+-][\w/+-]*:)", re.IGNORECASE
+)
 _STARTS_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")  # noqa: RUF001 - as spreadsheets do
 _CAUSES: Final = {"ttl_lapse": "Lifetime lapsed", "ttl_class_switched": "Lifetime switched"}  # where TTL reads badly
 BUCKETS: Final = {"read": "Read from cache", "write": "Written to cache", "uncached": "Uncached"}

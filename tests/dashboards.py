@@ -7,7 +7,7 @@ from typing import Any
 from streamlit.testing.v1 import AppTest
 
 APP = Path(__file__).parents[1] / "dashboard" / "app.py"
-PAGES = ("weekly", "findings", "finding", "savings", "explore", "simulator", "quality", "upload")
+PAGES = ("weekly", "findings", "finding", "savings", "explore", "simulator", "caches", "quality", "upload")
 TIMEOUT = 120  # seconds: the first page of a process imports all of Streamlit, Altair and Polars
 HOSTILE = (
     "![x](http://127.0.0.1:9/x.png)",
@@ -17,7 +17,11 @@ HOSTILE = (
     "\u202etxt.exe\x1b[31m`**_~|",
 )
 Run = Callable[..., AppTest]
-TITLES = ("Weekly review", "Findings", "Finding", "Savings", "Explore", "Simulator", "Data quality", "Upload")
+TITLES = (
+    *("Weekly review", "Findings", "Finding", "Savings"),
+    *("Explore", "Simulator", "Response caches"),
+    *("Data quality", "Upload"),
+)
 SIDEBAR = "[data-testid=stSidebar]"
 MAIN = "[data-testid=stMain]"
 

@@ -1,6 +1,6 @@
 """Pictures of the dashboard over the sample traffic, for the README and for eyes that check it.
 
-python tests/dashboard/screenshots.py [FOLDER]          the two of the README, into docs/images
+python tests/dashboard/screenshots.py [FOLDER]          those of README and docs, into docs/images
 python tests/dashboard/screenshots.py FOLDER --all      every page, 1440 and 900 pixels wide, light and dark
 """
 
@@ -18,7 +18,11 @@ from playwright.sync_api import Browser  # noqa: E402 - the path above
 from browsing import browser, served, watched  # noqa: E402
 from dashboards import MAIN, PAGES  # noqa: E402
 
-_README = {"weekly": "/", "finding": "/finding?service=billing-assistant"}  # a leak whose break can be seen
+_README = {
+    "weekly": "/",
+    "finding": "/finding?service=billing-assistant",  # a leak whose break can be seen
+    "caches": "/caches",
+}
 _SCREEN, _TALLEST = 1200, 5000  # pixels
 
 

@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 from dashboards import APP, HOSTILE, PAGES, TIMEOUT, Run
 from prefixscope.dashboard.command import SIGN_IN_VARIABLE, STORE_VARIABLE
 
-NEEDS_STORE = tuple(page for page in PAGES if page not in {"simulator", "upload"})
+NEEDS_STORE = tuple(page for page in PAGES if page not in {"simulator", "caches", "upload"})
 HOLD = "import duckdb, sys; con = duckdb.connect(sys.argv[1]); print('held', flush=True); sys.stdin.read()"
 
 
@@ -107,8 +107,8 @@ def test_another_file_is_told(tmp_path: Path, show: Run, content: bytes) -> None
 
 
 def test_a_missing_store_leaves_what_needs_none(tmp_path: Path, show: Run) -> None:
-    """Without a file there are still the upload and the simulator of one session."""
-    for page in ("upload", "simulator"):
+    """Without a file there are still the upload, the simulator of one session, and response caches of other logs."""
+    for page in ("upload", "simulator", "caches"):
         app = show(tmp_path / "none.duckdb", page, simulate="session")
         assert not app.exception
         assert not app.error

@@ -1,0 +1,427 @@
+"""The page on response caches: what it says is what the analysis says, and texts stay texts."""
+
+import argparse
+import csv
+import io
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from dashboards import APP, HOSTILE, TIMEOUT, Run, choice
+from prefixscope.analyzer.errors import InputError
+from prefixscope.analyzer.semantic import analysis, labels, report, scopes, unit_cost
+from prefixscope.analyzer.semantic.agreement import Verdict
+from prefixscope.analyzer.semantic.analysis import Analysis, Options
+from prefixscope.analyzer.semantic.bench import Bench
+from prefixscope.dashboard import command
+from prefixscope.dashboard.caches import curve, given, judged, pairs, source, told
+from prefixscope.dashboard.command import LOGS_VARIABLE, STORE_VARIABLE
+from prefixscope.dashboard.data import Source
+from prefixscope.otel_plugin.keys import load_key
+from semantic_traffic import line, write
+
+LINES = [
+    line("How do I renew my licence?", "Fill in form 7.", 0),
+    line("how do I renew my  licence?", "Fill in form 7.", 60),  # an exact repeat
+    line("How can I renew my licence please?", "Fill in form 7.", 120),  # the same in other words
+    line("Is the office open on Monday?", "Yes, from 9.", 240),
+    line("Is the office open on Sunday?", "No.", 300),  # a false match
+    line("Do you open at 9 today?", "Yes.", 360),
+    line("Do you open at 9 today?", "No.", 420),  # a stale match
+    line("Write a poem about rain", "Rain.", 480, temperature=1.0),
+]
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> Analysis:
+    """The calls above, analysed as the page does it when nothing was set."""
+    log = write(tmp_path_factory.mktemp("found") / "log.jsonl", LINES)
+    return Bench({log: "log.jsonl"}, b"readme").analysed(Options())
+
+
+def uploaded(app: AppTest, content: bytes, name: str = "log.jsonl") -> AppTest:
+    """The page after a log was given to it."""
+    app.file_uploader[0].upload(name, content).run()
+    return press(app, "Replay these")
+
+
+def press(app: AppTest, label: str) -> AppTest:
+    return next(button for button in app.button if button.label == label).click().run()
+
+
+def log_of(lines: Sequence[Any]) -> bytes:
+    return "".join(f"{json.dumps(entry)}\n" for entry in lines).encode()
+
+
+def shown(app: AppTest) -> str:
+    """All that is written on the page."""
+    kinds = (app.markdown, app.text, app.caption, app.error, app.title)
+    return "\n".join(str(element.value) for kind in kinds for element in kind)
+
+
+def figures(app: AppTest) -> dict[str, str]:
+    return {str(metric.label).replace("\\", ""): str(metric.value).replace("\\", "") for metric in app.metric}
+
+
+# --- What is looked at ------------------------------------------------------------------------------------------------
+
+
+def test_a_store_alone_tells_exact_repeats_and_what_is_missing(sample: Path, show: Run) -> None:
+    """The same figures as an analysis of the store, and the ways to give it texts."""
+    app = show(sample, "caches")
+    assert not app.exception
+    expected = report.build(source._replayed(Source(sample, (0, 0)), Options()))
+    told_ = shown(app)
+    assert text_of(told.verdict(expected)) in text_of(told_)
+    assert "What is missing" in told_
+    assert app.file_uploader
+    assert any("--logs" in code.value for code in app.code)
+    assert list(app.dataframe[0].value["calls"]) == [
+        row["calls"] for row in expected["tiers"] if row["tier"] != "semantic"
+    ]
+    assert "Judge pairs" not in told_
+
+
+def test_a_big_store_is_replayed_when_asked(sample: Path, show: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looking at the page does not set off minutes of work."""
+    monkeypatch.setattr(given, "_AT_ONCE", 1000)
+    app = show(sample, "caches")
+    assert not app.metric
+    assert app.file_uploader
+    app.toggle[0].set_value(True).run()
+    assert not app.exception
+    assert app.metric
+
+
+def text_of(markdown: str) -> str:
+    """Markdown of ours as it reads."""
+    return markdown.replace("\\", "").replace("\u2060", "")
+
+
+def test_uploaded_texts_give_the_figures_of_the_analysis(empty: Path, show: Run, found: Analysis) -> None:
+    """Verdict, tiers, unit cost, false and stale matches are those of the report; the store is not needed."""
+    app = uploaded(show(empty, "caches"), log_of(LINES))
+    assert not app.exception
+    assert not app.error
+    expected, words = report.build(found), text_of(shown(app))
+    assert told.verdict(expected) in words
+    assert told.instead(expected) in words
+    tiers = app.dataframe[0].value
+    assert list(tiers["calls"]) == [row["calls"] for row in expected["tiers"]]
+    assert list(tiers["saved"])[:2] == [row["saved_usd"] for row in expected["tiers"][:2]]
+    costs = app.dataframe[1].value
+    assert list(costs["total"]) == [row["usd"] for row in expected["unit_cost"]]
+    assert "Is the office open on Sunday?" in words
+    assert "out of date too often" in words
+    assert "8 calls of log.jsonl" in words
+
+
+def test_a_click_lets_go_of_the_texts(empty: Path, show: Run) -> None:
+    """Nothing of them is left in the session."""
+    app = press(uploaded(show(empty, "caches"), log_of(LINES)), "Other logs")
+    assert "Sunday" not in shown(app)
+    assert source._OWN not in app.session_state
+    assert source._KNOWN not in app.session_state
+
+
+def test_logs_of_the_command_line_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, show: Run) -> None:
+    """To every session, without an upload; they cannot be dropped, and no longer there they are an error."""
+    log = write(tmp_path / "log.jsonl", LINES)
+    monkeypatch.setenv(LOGS_VARIABLE, str(log))
+    app = show(tmp_path / "none.duckdb", "caches")
+    assert not app.error
+    assert "Is the office open on Sunday?" in text_of(shown(app))
+    assert "Other logs" not in [button.label for button in app.button]
+    own = uploaded(app, log_of([line("What is the height of the tower?", "80 m.")]), "own.jsonl")
+    assert "1 call of own.jsonl" in text_of(shown(own))
+    app = press(own, "Other logs")
+    assert "8 calls of log.jsonl" in text_of(shown(app))
+    log.unlink()
+    app.run()
+    assert "log.jsonl: no such file" in app.text[0].value
+
+
+def test_logs_that_are_not_there_are_told_at_the_start(tmp_path: Path) -> None:
+    """By the command, and not by the page hours later; several may be named."""
+    log = write(tmp_path / "log.jsonl", LINES[:1])
+    parser = argparse.ArgumentParser()
+    command.add_parser(parser.add_subparsers())
+    named = parser.parse_args(["dashboard", "--logs", str(log), str(tmp_path), "--db", "x"])
+    assert command._logs(named).split("\n") == [str(log), str(tmp_path)]
+    assert command._logs(parser.parse_args(["dashboard", "--demo"])) == str(command.SAMPLE_OF_CACHES)
+    assert command._logs(parser.parse_args(["dashboard", "--db", "x"])) == ""
+    with pytest.raises(InputError, match="no such file"):
+        command._logs(parser.parse_args(["dashboard", "--logs", str(tmp_path / "none")]))
+
+
+@pytest.mark.parametrize("content", [b"", b"no log at all\n", b'{"json": 1}\n'])
+def test_files_without_calls_are_refused(empty: Path, show: Run, content: bytes) -> None:
+    """With the reason, by the name that their owner knows."""
+    app = uploaded(show(empty, "caches"), content, "my.log")
+    assert not app.exception
+    assert app.error[0].value == "The files could not be taken in."
+    assert "no call was found" in app.text[-1].value
+    assert "prefixscope-logs" not in shown(app)
+
+
+def test_two_files_of_one_name_stay_apart(tmp_path: Path) -> None:
+    """Each call keeps its own text, and is told by a name of its own."""
+    one, two = (write(tmp_path / f"{n}.jsonl", [line(f"What is {n}?", f"It is {n}.", n)]) for n in (1, 2))
+    names = {one: "log.jsonl", two: source._unused("log.jsonl", ["log.jsonl"])}
+    asked = Bench(names, b"k").analysed(Options()).questions
+    assert sorted(asked.calls["file"]) == ["log.jsonl", "log.jsonl (2)"]
+    assert [asked.question(call) for call in range(2)] == ["What is 1?", "What is 2?"]
+
+
+def test_nothing_alike_is_said_in_words(empty: Path, show: Run) -> None:
+    """No curve to speak of, no pair to judge, and no error."""
+    lines = [line("What is the height of the tower?", "80 m.", 0), line("May I bring my dog along?", "Yes.", 60)]
+    app = uploaded(show(empty, "caches"), log_of(lines))
+    assert not app.exception
+    words = text_of(shown(app))
+    assert "no two questions are as alike" in words
+    assert "No pair is left to judge." in words
+
+
+def test_calls_without_answers_are_left_out_by_reason(empty: Path, show: Run) -> None:
+    """Where no answer is recorded there is nothing to serve, and the page says so."""
+    lines = [line("Where is the tower?", "", 60 * n) for n in range(3)]
+    app = uploaded(show(empty, "caches"), log_of(lines))
+    assert not app.exception
+    assert app.dataframe[-1].value["calls"].sum() == 3
+
+
+# --- Controls ---------------------------------------------------------------------------------------------------------
+
+
+def test_controls_are_the_options_of_the_command(empty: Path, show: Run) -> None:
+    """A threshold of one's own without guards serves the trap; its figures are those of the same options."""
+    app = uploaded(show(empty, "caches"), log_of(LINES))
+    choice(app, "button_group").set_value("My own").run()
+    app.slider(key="caches_threshold").set_value(0.85).run()
+    app.toggle(key="caches_guards").set_value(False).run()
+    assert not app.exception
+    words = text_of(shown(app))
+    assert "Going by a similarity (cosine) of 0.85" in words
+    assert "without guards" in words
+    assert app.dataframe[0].value["calls"].sum() == len(LINES)
+
+
+def test_an_analysis_is_made_once(empty: Path, show: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Back at a setting that was there before, nothing is computed again."""
+    app = uploaded(show(empty, "caches"), log_of(LINES))
+    made: list[Options] = []
+    run = analysis.run
+
+    def counted(*arguments: Any, **named: Any) -> Analysis:
+        made.append(arguments[3])
+        return run(*arguments, **named)
+
+    monkeypatch.setattr(analysis, "run", counted)
+    for budget in (5.0, 1.0, 5.0):
+        app.number_input(key="caches_budget").set_value(budget).run()
+    assert [options.budget for options in made] == [0.05]
+
+
+def test_texts_can_be_hidden(empty: Path, show: Run) -> None:
+    """Then no question and no answer is on the page, and calls are told by their ids."""
+    app = uploaded(show(empty, "caches"), log_of(LINES))
+    app.toggle(key="caches_texts").set_value(False).run()
+    words = shown(app)
+    assert not app.exception
+    for entry in LINES:
+        assert entry["request"]["messages"][1]["content"] not in words
+    assert "chatcmpl-" in words
+    assert "log.jsonl:" in words
+
+
+# --- Texts from outside -----------------------------------------------------------------------------------------------
+
+
+def test_hostile_texts_are_text(empty: Path, show: Run) -> None:
+    """Questions, answers, services and a file's name that are Markdown, HTML, escapes, broken or endless."""
+    evil = (*HOSTILE, "\ud800 alone", "مرحبا **كيف**", "x" * 900, "    code\n\n# heading\n| a |\n|---|\n| b |")
+    lines = [
+        line(f"How do I get {n} of {name}?", f"{n} {name}\n\n{'very ' * 3000}", 100 * at + n, service=name)
+        for at, name in enumerate(evil)
+        for n in (5, 6, 5)
+    ]
+    app = uploaded(show(empty, "caches"), log_of(lines), f"{HOSTILE[1]}.jsonl")
+    assert not app.exception
+    assert not app.error
+    written = shown(app)
+    for active in (r"!\[", r"\]\(", "<img", ":material/home", r"\$x", r":red\[", "# heading", r"\|---"):
+        assert not re.search(rf"(?<!\\){active}", written), active
+    assert not {"\x1b", "\u202e", "\ud800"} & set(written)
+    assert written.count("very") < 40_000
+    for table in app.dataframe:
+        for column in table.value.select_dtypes(include=["object", "string"]):
+            assert not table.value[column].dropna().astype(str).str.startswith(("=", "+", "@")).any()
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("one\n two", "one\n two"),
+        ("a\x1b[31mb\u202ec", "a\ufffd[31mb\ufffdc"),
+        ("\ud800", "\ufffd"),
+        ("  \n ", ""),
+        ("tab\there", "tab here"),
+    ],
+)
+def test_texts_are_made_readable(words: str, expected: str) -> None:
+    """Line breaks stay, what does not print is shown as such."""
+    assert pairs.readable(words) == expected
+
+
+def test_an_endless_text_is_cut_and_says_so() -> None:
+    """Nobody reads a megabyte; how long it was is told."""
+    shown_ = pairs.readable("word " * 10_000)
+    assert len(shown_) < 5_000
+    assert "50,000 characters in all" in shown_
+
+
+# --- Judging ----------------------------------------------------------------------------------------------------------
+
+
+def test_judgements_count_and_outlive_the_page(empty: Path, show: Run) -> None:
+    """They are counted at once, are still there after a visit elsewhere, and can be taken back."""
+    app = uploaded(show(empty, "caches"), log_of(LINES))
+    press(app, "Same answer does")
+    press(app, "Needs its own answer")
+    made = dict(app.session_state["caches_labels"])
+    assert sorted(made.values()) == [False, True]
+    assert "2 pairs judged by hand" in progress(app)
+    app.switch_page("app_pages/upload.py").run().switch_page("app_pages/caches.py").run()
+    assert "2 pairs judged by hand" in progress(app)
+    press(app, "Take the last one back")
+    assert len(app.session_state["caches_labels"]) == 1
+
+
+def progress(app: AppTest) -> str:
+    return text_of(" ".join(str(element.proto.text) for element in app.get("progress")))
+
+
+def test_a_pair_can_be_skipped(empty: Path, show: Run) -> None:
+    """It is not asked again, and not judged."""
+    app = uploaded(show(empty, "caches"), log_of(LINES))
+    before = shown(app)
+    press(app, "Skip")
+    assert shown(app) != before
+    assert not app.session_state["caches_labels"] if "caches_labels" in app.session_state else True
+
+
+def test_the_queue_is_that_of_the_command(found: Analysis, tmp_path: Path) -> None:
+    """Same pairs in the same order; labels of other traffic are kept; what is read back is what was judged."""
+    first, second, *_ = analysis.review_rows(found)
+    given = {str(first["pair"]): False, str(second["pair"]): True, "f" * 16: True}
+    path = tmp_path / "queue.csv"
+    path.write_bytes(judged.as_csv(found, given))
+    assert labels.read(path) == given
+    rows = list(csv.DictReader(io.StringIO(path.read_text("utf-8"))))
+    assert tuple(rows[0]) == labels.COLUMNS
+    assert {row["pair"] for row in rows} == {c.name for c in found.candidates} | {"f" * 16}
+
+
+def test_an_earlier_queue_is_taken_in(empty: Path, show: Run, found: Analysis) -> None:
+    """Its judgements count like those made here; one that cannot be read is told by its own name."""
+    name = found.candidates[0].name
+    app = uploaded(show(empty, "caches"), log_of(LINES))
+    app.file_uploader(key="caches_queue").upload("mine.csv", f"pair,same_answer\n{name},no\n".encode()).run()
+    assert app.session_state["caches_labels"] == {name: False}
+    app.file_uploader(key="caches_queue").upload("bad.csv", f"pair,same_answer\n{name},perhaps\n".encode()).run()
+    assert "bad.csv:2: same_answer is 'perhaps'" in shown(app)
+    assert app.session_state["caches_labels"] == {name: False}
+
+
+# --- In words ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_example_is_one_that_a_newcomer_sees(found: Analysis) -> None:
+    """Known to be wrong, and told apart by its words."""
+    shown_ = told.example(report.build(found))
+    assert shown_ is not None
+    assert {shown_[side]["question"] for side in ("call", "earlier")} == {
+        "Is the office open on Monday?",
+        "Is the office open on Sunday?",
+    }
+    assert told.example(report.build(found, with_text=False)) is None
+
+
+def test_a_budget_that_nothing_keeps_is_said(tmp_path: Path) -> None:
+    """Then no semantic cache is used, and the page says what the least wrong one would do."""
+    lines = [
+        entry
+        for n in range(12)
+        for entry in (
+            line(f"Where do I buy a ticket for {chr(65 + n)}?", f"At desk {n}.", 200 * n),
+            line(f"Where can I buy tickets for {chr(65 + n)}?", f"At desk {n + 50}.", 200 * n + 60),
+        )
+    ]
+    log = write(tmp_path / "log.jsonl", lines)
+    written = report.build(Bench({log: "log"}, b"readme").analysed(Options(budget=0.0)))
+    if written["policy"]["threshold"] is None:
+        assert "No threshold keeps a budget of 0.0% wrong answers" in told.instead(written)
+    steps = dict(told.choice(written["budget"]))
+    assert steps["Budget"].startswith("at most 0.0%")
+
+
+def test_unknown_costs_are_not_zero(empty: Path, show: Run) -> None:
+    """Models without a price save an unknown amount."""
+    app = uploaded(show(empty, "caches"), log_of(LINES).replace(b"gpt-5.1", b"nobody-7"))
+    assert not app.exception
+    assert figures(app)["Saved"] == "an unknown amount"
+    assert app.dataframe[0].value["saved"].isna()[0]
+    assert "The cost of no call is known" in shown(app)
+
+
+def test_every_word_of_the_report_has_its_own() -> None:
+    """A verdict, an option or a tier that the analysis adds needs words here."""
+    assert set(told.SCOPES) == set(scopes.VERDICTS)
+    assert set(told.OPTIONS) == set(unit_cost.OPTIONS)
+    assert set(told.ANSWERS) == set(get_args(Verdict))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [(86_400, "1 day"), (604_800, "7 days"), (3600, "1 hour"), (300, "5 minutes"), (1.5, "1 second")],
+)
+def test_lifetimes_read_well(seconds: float, expected: str) -> None:
+    """In the largest unit that divides them."""
+    assert told.lifetime(seconds) == expected
+
+
+def test_the_curve_is_that_of_the_report(found: Analysis) -> None:
+    """A point for each threshold and way; what nobody judged has no rate."""
+    written = report.build(found)
+    points = curve.points(written)
+    assert points.height == 2 * len(written["curve"])
+    at = points.filter((points["threshold"] == 0.92) & (points["way"] == curve.ALONE))
+    expected = told.at(written, 0.92)
+    assert expected is not None
+    assert at["calls"].item() == expected["alone"]
+    assert at["rate"].item() == expected["alone_wrong_rate"]
+    for chart in (curve.answered(points, told.marks(written)), curve.wrong(points, told.marks(written), 0.01)):
+        assert "NaN" not in json.dumps(chart.to_dict())
+
+
+def test_the_page_needs_texts_or_a_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without either it explains itself, and asks."""
+    monkeypatch.setenv(STORE_VARIABLE, str(tmp_path / "none.duckdb"))
+    app = AppTest.from_file(APP, default_timeout=TIMEOUT).run().switch_page("app_pages/caches.py").run()
+    assert not app.exception
+    assert "false match" in shown(app)
+    assert app.file_uploader
+
+
+def test_a_bench_without_calls_is_an_error(tmp_path: Path) -> None:
+    """There is nothing to replay, and it says which file and why."""
+    path = tmp_path / "x"
+    path.write_text("nothing\n", "utf-8")
+    with pytest.raises(InputError, match=r"no call was found[\s\S]*my\.log"):
+        Bench({path: "my.log"}, load_key())
