@@ -1,6 +1,7 @@
 """How figures and names are put into words, once for all formats."""
 
 from collections.abc import Mapping
+from math import floor, log10
 from typing import Any
 
 CAUSES = {
@@ -95,13 +96,15 @@ FALSE_ALARM = {
 def usd(amount: float | None) -> str:
     """Dollars and cents; less than a cent keeps enough digits to be told from nothing.
 
-    >>> usd(1234.5), usd(-0.5), usd(0.00123), usd(0), usd(None)
-    ('$1,234.50', '-$0.50', '$0.0012', '$0.00', 'unpriced')
+    >>> usd(1234.5), usd(-0.5), usd(0.00123), usd(0.0000968), usd(0), usd(None)
+    ('$1,234.50', '-$0.50', '$0.0012', '$0.000097', '$0.00', 'unpriced')
     """
     if amount is None:
         return "unpriced"
     sign, size = "-" if amount < 0 else "", abs(amount)
-    return f"{sign}${size:.2g}" if 0 < size < 0.01 else f"{sign}${size:,.2f}"
+    if not 0 < size < 0.01:
+        return f"{sign}${size:,.2f}"
+    return f"{sign}${size:.{1 - floor(log10(size))}f}"
 
 
 def usd_range(ends: Mapping[str, float]) -> str:
