@@ -45,6 +45,7 @@ def _attributes(observation: Mapping[str, Any], trace: Mapping[str, Any]) -> dic
         "langfuse.observation.model.name": observation.get("model"),
         "langfuse.observation.usage_details": observation.get("usageDetails") or observation.get("usage"),
         "langfuse.observation.input": observation.get("input"),
+        "langfuse.observation.output": observation.get("output"),
         "langfuse.observation.completion_start_time": observation.get("completionStartTime"),
         "langfuse.session.id": observation.get("sessionId") or trace.get("sessionId"),
     }

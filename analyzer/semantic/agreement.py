@@ -5,6 +5,7 @@ or in yes and no says much. What is neither is unclear and left to a person.
 """
 
 import re
+from collections.abc import Mapping
 from typing import Final, Literal
 
 from prefixscope.analyzer.semantic import guards
@@ -12,6 +13,9 @@ from prefixscope.analyzer.semantic.parsed import parsed
 from prefixscope.analyzer.semantic.words import canonical
 
 Verdict = Literal["same", "different", "unclear"]
+
+AS_LABEL: Final[Mapping[Verdict, bool | None]] = {"same": True, "different": False, "unclear": None}
+"""Whether one answer does for both questions, as far as the answers tell."""
 
 ALIKE: Final = 0.90  # cosine of two answers from which on they are taken for one, if no fact differs
 UNLIKE: Final = 0.50  # and below which they are taken for two

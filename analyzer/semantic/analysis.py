@@ -1,9 +1,9 @@
 """From calls and their texts to what a response cache would have done with them: runs the stages in their order."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import polars as pl
@@ -11,59 +11,26 @@ import polars as pl
 from prefixscope.analyzer import audit, traffic
 from prefixscope.analyzer.atoms import contents_of
 from prefixscope.analyzer.semantic import candidates as candidate_pairs
-from prefixscope.analyzer.semantic import (
-    existing,
-    findings,
-    freshness,
-    matches,
-    neighbours,
-    questions,
-    tiers,
-    unit_cost,
-)
-from prefixscope.analyzer.semantic.agreement import verdict
+from prefixscope.analyzer.semantic import existing, findings, freshness, questions, scopes, tiers, trial, unit_cost
+from prefixscope.analyzer.semantic.agreement import AS_LABEL
 from prefixscope.analyzer.semantic.cacheable import Content
 from prefixscope.analyzer.semantic.candidates import Candidate
-from prefixscope.analyzer.semantic.embedding import DEFAULT, embedder, known_words, timed
+from prefixscope.analyzer.semantic.embedding import RECORDED, Remembering, embedder, known_words
 from prefixscope.analyzer.semantic.existing import ServedHit
 from prefixscope.analyzer.semantic.findings import Finding
 from prefixscope.analyzer.semantic.freshness import Freshness
-from prefixscope.analyzer.semantic.matches import Matches
-from prefixscope.analyzer.semantic.questions import DEFAULT_SCOPE, Bools, Floats, Questions
-from prefixscope.analyzer.semantic.threshold import Choice, choose
-from prefixscope.analyzer.semantic.tiers import Policy, Reach, Served
+from prefixscope.analyzer.semantic.questions import Bools, Floats, Questions
+from prefixscope.analyzer.semantic.scopes import Tried
+from prefixscope.analyzer.semantic.threshold import Choice
+from prefixscope.analyzer.semantic.tiers import Policy, Served
+from prefixscope.analyzer.semantic.trial import Given, Options, Point, Trial
 from prefixscope.analyzer.semantic.unit_cost import Option
+from prefixscope.analyzer.semantic.words import canonical
 from prefixscope.analyzer.store import Store
 
-NAIVE = 0.92  # the threshold whose false matches are told where the user names none: what caches are shipped with
+__all__ = ["NAIVE", "Analysis", "Options", "Point", "review_rows", "run", "unjudged"]
 
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What the user asked for."""
-
-    policy: Policy = field(default_factory=Policy)
-    threshold_given: bool = False
-    budget: float = 0.01
-    scope: Sequence[str] = DEFAULT_SCOPE
-    embedder: str = DEFAULT
-    usd_per_million: float = 0.0  # of embedded tokens
-    max_temperature: float = 0.0
-    labels: Mapping[str, bool] = field(default_factory=dict)
-    selection: audit.Selection = field(default_factory=audit.Selection)
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """One threshold of the curve. Shares are of all calls; wrong ones are known by label or by answers."""
-
-    threshold: float
-    alone: int  # calls that cosine alone would serve, exact repeats included
-    alone_wrong: int
-    alone_right: int
-    guarded: int
-    guarded_wrong: int
-    guarded_right: int
+NAIVE: Final = 0.92  # the threshold whose false matches are told where none is named: what caches are shipped with
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +38,8 @@ class Analysis:
     """Everything the report tells."""
 
     options: Options
+    scope: tuple[str, ...]  # the one that was replayed
+    scopes: tuple[Tried, ...]  # all that were compared, the replayed one first; empty where the user named one
     questions: Questions
     priced: pl.DataFrame
     usd: Floats  # of each call; NaN = not known
@@ -90,56 +59,73 @@ class Analysis:
     usd_per_lookup: float
     rejected: pl.DataFrame
 
+    @property
+    def looked_up(self) -> Bools:
+        """Calls whose question is embedded, hits and misses alike."""
+        return trial.looked_up(self.questions, self.served, self.policy)
 
-def run(store: Store, text_of: Callable[[Mapping[str, Any]], Content | None], key: bytes, options: Options) -> Analysis:
-    """Replays the calls of ``store``, whose texts ``text_of`` finds, through the hierarchy of caches."""
-    chosen = {
-        "service": options.selection.service,
-        "since": options.selection.since,
-        "until": options.selection.until,
-    }
-    calls = store.frame("analysis/calls", **chosen)
-    prompts = store.arrow("analysis/prompts", **chosen)
-    asked = questions.of_calls(
-        calls,
-        prompts.column("segments"),
-        text_of,
-        key,
-        scope_fields=options.scope,
-        max_temperature=options.max_temperature,
-    )
-    priced = _billed(audit.with_costs(calls), asked)
+
+def run(
+    store: Store,
+    text_of: Callable[[Mapping[str, Any]], Content | None],
+    key: bytes,
+    options: Options,
+    *,
+    remembered: dict[str, Remembering] | None = None,
+) -> Analysis:
+    """Replays the calls of ``store`` through the hierarchy of caches.
+
+    Args:
+        store: holds the calls.
+        text_of: finds the text of a call by its row; None where none is recorded.
+        key: what ids are keyed with.
+        options: what the user asked for.
+        remembered: embedders by name; whoever looks at the same calls again hands in the same one, so that no vector
+            is made twice.
+
+    Raises:
+        UsageError: there is no such embedder, or its package is not installed.
+        InputError: the embedder gave no vectors.
+    """
+    selection = options.selection
+    chosen = {"service": selection.service, "since": selection.since, "until": selection.until}
+    calls, prompts = store.frame("analysis/calls", **chosen), store.arrow("analysis/prompts", **chosen)
+
+    def ask(scope: Sequence[str]) -> Questions:
+        segments, heat = prompts.column("segments"), options.max_temperature
+        return questions.of_calls(calls, segments, text_of, key, scope_fields=scope, max_temperature=heat)
+
+    first = ask(options.scope)
+    priced = _billed(audit.with_costs(calls), first)
     usd = _usd(priced)
-    semantic = _semantic(asked, usd, key, options) if asked.with_text and asked.texts else None
-    policy = semantic.policy if semantic else replace(options.policy, threshold=None)
-    served = tiers.replay(asked, semantic.matches if semantic else None, policy)
-    found = semantic.candidates if semantic else ()
-    exact_alone = tiers.replay(asked, None, replace(policy, threshold=None)).tier == tiers.EXACT
-    case = findings.Case(
-        asked, served, usd, _agreed(asked, served, found), semantic.usd_per_lookup if semantic else 0.0, key
-    )
+    made_by = _embedder(options.embedder, first, {} if remembered is None else remembered)
+    usd_per_lookup = _usd_per_lookup(first, options.usd_per_million)
+    replayed = _replayed(first, ask, Given(options, usd, usd_per_lookup, key, made_by, known_words().__contains__))
+    best = replayed.best
+    case = _case(replayed, usd, key)
     told_threshold = options.policy.threshold if options.threshold_given and options.policy.threshold else NAIVE
-    told = findings.find(case, found, told_threshold)
-    loaded = traffic.load(calls, prompts, contents_of(store.arrow("analysis/contents"))) if len(asked) else None
+    loaded = traffic.load(calls, prompts, contents_of(store.arrow("analysis/contents"))) if len(first) else None
     return Analysis(
         options=options,
-        questions=asked,
+        scope=best.scope,
+        scopes=replayed.scopes,
+        questions=best.asked,
         priced=priced,
         usd=usd,
-        policy=policy,
+        policy=best.policy,
         told_threshold=told_threshold,
-        choice=semantic.choice if semantic else None,
-        served=served,
-        exact_alone=exact_alone,
-        curve=semantic.curve if semantic else (),
-        candidates=found,
-        fresh=freshness.of_questions(asked),
-        hits=tuple(existing.audit(asked, semantic.known if semantic else lambda _: False)),
-        unit_cost=tuple(unit_cost.table(loaded, priced, _options(asked, served, exact_alone, case))) if loaded else (),
-        findings=tuple(told),
-        embedded_by=semantic.embedded_by if semantic else "",
-        ms_per_question=semantic.ms_per_question if semantic else 0.0,
-        usd_per_lookup=case.usd_per_lookup,
+        choice=best.choice,
+        served=best.served,
+        exact_alone=best.exact_alone,
+        curve=best.curve,
+        candidates=best.candidates,
+        fresh=freshness.of_questions(best.asked),
+        hits=tuple(existing.audit(best.asked, replayed.known)),
+        unit_cost=tuple(unit_cost.table(loaded, priced, _deflected(best, case))) if loaded else (),
+        findings=tuple(findings.find(case, best.candidates, told_threshold)),
+        embedded_by=replayed.embedded_by,
+        ms_per_question=replayed.ms_per_question,
+        usd_per_lookup=replayed.usd_per_lookup,
         rejected=store.frame("analysis/quarantine"),
     )
 
@@ -158,62 +144,40 @@ def _usd(priced: pl.DataFrame) -> Floats:
 
 
 @dataclass(frozen=True, slots=True)
-class _Semantic:
-    """What tier 2 needs and found."""
+class _Replayed:
+    """The trial that is told, and what went into it; by default nothing was embedded."""
 
-    matches: Matches
-    policy: Policy
-    choice: Choice | None
-    curve: tuple[Point, ...]
-    candidates: tuple[Candidate, ...]
-    embedded_by: str
-    ms_per_question: float
-    usd_per_lookup: float
-    known: Callable[[str], bool]
+    best: Trial
+    scopes: tuple[Tried, ...] = ()
+    embedded_by: str = ""
+    ms_per_question: float = 0.0
+    usd_per_lookup: float = 0.0
+    known: Callable[[str], bool] = lambda _: False
 
 
-def _semantic(asked: Questions, usd: Floats, key: bytes, options: Options) -> _Semantic:
-    made_by = embedder(options.embedder, _recorded(asked))
-    made = timed(made_by, asked.texts)
-    vocabulary = known_words()
-    known: Callable[[str], bool] = vocabulary.__contains__
-    pairs = neighbours.find(made.vectors, asked.text_scope)
-    alike = matches.of_pairs(pairs, asked, known)
-    base = options.policy
-    alone = tiers.reach(asked, alike, replace(base, guarded=False, overlap=0.0, threshold=neighbours.FLOOR))
-    anywhere = tiers.reach(asked, alike, replace(base, guarded=False, overlap=0.0, same_context=False))
-    guarded = tiers.reach(asked, alike, replace(base, guarded=True, threshold=neighbours.FLOOR))
-    ground = candidate_pairs.Ground(asked, alike, usd, key, options.labels, made_by)
-    found = candidate_pairs.collect([alone, guarded, anywhere], ground)
-    choice = choose(candidate_pairs.labelled(found, same_context=base.same_context), options.budget, base)
-    policy = base if options.threshold_given else _policy(choice, base)
-    return _Semantic(
-        matches=alike,
-        policy=policy,
-        choice=choice,
-        curve=_curve(alone, guarded, found),
-        candidates=tuple(found),
-        embedded_by=made_by.name,
-        ms_per_question=1000 * made.seconds / len(asked.texts),
-        usd_per_lookup=_usd_per_lookup(asked, options.usd_per_million),
-        known=known,
-    )
+def _replayed(first: Questions, ask: Callable[[Sequence[str]], Questions], given: Given) -> _Replayed:
+    """Tries the scope that was asked for, or those there are to choose from; without texts an exact cache alone."""
+    if not (first.with_text and first.texts):
+        return _Replayed(trial.exact_only(given.options.scope, first, given.usd, given.options.policy))
+    sample = trial.to_compare(first) or first.texts[:1]
+    given.embedder.embed(sample)
+    attempt = partial(trial.attempt, given)
+    best = attempt(given.options.scope, first)
+    compared = tuple(scopes.compare(best, ask, attempt)) if given.options.chooses_scope else ()
+    chosen, spent = compared[0].trial if compared else best, given.embedder.ms_per_text(sample)
+    told = tuple(replace(tried, trial=tried.trial.light()) for tried in compared)
+    return _Replayed(chosen, told, given.embedder.name, spent, given.usd_per_lookup, given.known)
 
 
-def _policy(choice: Choice, base: Policy) -> Policy:
-    """The chosen one. Without labels the default, guards and all; where none keeps the budget, no semantic cache."""
-    if not choice.labels:
-        return base
-    return choice.policy or replace(base, threshold=None)
+def _embedder(name: str, asked: Questions, remembered: dict[str, Remembering]) -> Remembering:
+    if name == RECORDED:  # they are those of the calls that are looked at, and cost nothing
+        return Remembering(embedder(name, _recorded(asked)))
+    return remembered.setdefault(name, Remembering(embedder(name)))
 
 
 def _recorded(asked: Questions) -> dict[str, Sequence[float]]:
-    """Question -> the vector recorded beside it."""
-    return {
-        asked.texts[text]: content.vector
-        for text, content in zip(asked.text.tolist(), asked.contents, strict=True)
-        if text >= 0 and content is not None and content.vector
-    }
+    """Question in canonical spelling -> the vector recorded beside it."""
+    return {canonical(c.question): c.vector for c in asked.contents if c is not None and c.vector}
 
 
 def _usd_per_lookup(asked: Questions, usd_per_million: float) -> float:
@@ -222,44 +186,42 @@ def _usd_per_lookup(asked: Questions, usd_per_million: float) -> float:
     return usd_per_million * float(np.mean(sizes)) / 1e6 if sizes else 0.0
 
 
-def _curve(alone: Reach, guarded: Reach, found: Sequence[Candidate]) -> tuple[Point, ...]:
-    label = {c.pair: c.label for c in found if c.pair >= 0}
-    count = partial(_counted, label)
-    return tuple(
-        Point(threshold, *count(alone, threshold), *count(guarded, threshold))
-        for threshold in (round(0.60 + 0.01 * step, 2) for step in range(41))
+def _case(replayed: _Replayed, usd: Floats, key: bytes) -> findings.Case:
+    best = replayed.best
+    return findings.Case(
+        questions=best.asked,
+        scope=best.scope,
+        policy=best.policy,
+        served=best.served,
+        usd=usd,
+        agreed=_agreed(best),
+        looked_up=trial.looked_up(best.asked, best.served, best.policy),
+        usd_per_lookup=replayed.usd_per_lookup,
+        key=key,
     )
 
 
-def _counted(label: Mapping[int, bool | None], view: Reach, threshold: float) -> tuple[int, int, int]:
-    """(calls, known wrong, known right); an exact repeat is right."""
-    served = view.source[view.cosine >= threshold] >= 0
-    pairs = view.pair[view.cosine >= threshold][served].tolist()
-    known = [True if pair < 0 else label.get(pair) for pair in pairs]
-    return len(known), known.count(False), known.count(True)
-
-
-def _agreed(asked: Questions, served: Served, found: Sequence[Candidate]) -> dict[int, bool]:
-    """Served call -> whether the answer that it would have got is known to be right."""
-    label = {(c.call, c.source): c.label for c in found}
-    by_texts = {frozenset((int(asked.text[c.call]), int(asked.text[c.source]))): c.label for c in found}
-    agreed = {}
-    for call in np.flatnonzero(served.tier > 0).tolist():
+def _agreed(best: Trial) -> dict[int, bool | None]:
+    """Served call -> whether the answer that it would have got is right; None where nobody knows."""
+    asked, served = best.asked, best.served
+    label = {(c.call, c.source): c.label for c in best.candidates}
+    by_texts = {frozenset((int(asked.text[c.call]), int(asked.text[c.source]))): c.label for c in best.candidates}
+    agreed: dict[int, bool | None] = {}
+    for call in np.flatnonzero(served.tier != tiers.MODEL).tolist():
         source = int(served.source[call])
-        answers = asked.answer(source), asked.answer(call)
         if served.tier[call] == tiers.EXACT:
-            agreed[call] = bool(answers[1]) and verdict(*answers, None) == "same"
+            answers = freshness.compared(asked, source, call)
+            agreed[call] = AS_LABEL[answers] if answers else None
         else:
             texts = frozenset((int(asked.text[call]), int(asked.text[source])))
-            agreed[call] = label.get((call, source), by_texts.get(texts)) is True
+            agreed[call] = label.get((call, source), by_texts.get(texts))
     return agreed
 
 
-def _options(asked: Questions, served: Served, exact_alone: Bools, case: findings.Case) -> unit_cost.Served:
-    looked_up = asked.semantic & (served.tier != tiers.EXACT)
-    if not served.count(tiers.SEMANTIC):
-        looked_up = np.zeros(len(asked), dtype=np.bool_)  # what serves nobody is not put up
-    return unit_cost.Served(exact_alone, served.tier != tiers.MODEL, looked_up, case.usd_per_lookup)
+def _deflected(best: Trial, case: findings.Case) -> unit_cost.Served:
+    looked_up = case.looked_up if best.served.count(tiers.SEMANTIC) else np.zeros_like(case.looked_up)
+    # a cache that serves nobody is not put up
+    return unit_cost.Served(best.exact_alone, best.served.tier != tiers.MODEL, looked_up, case.usd_per_lookup)
 
 
 def unjudged(analysis: Analysis) -> int:

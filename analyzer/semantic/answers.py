@@ -46,6 +46,7 @@ def of_span(span: Span) -> Answer | None:
     draft.acts = draft.acts or any(found.get(name) for name in names["acts"])
     finish = next((_first_text(found[name]) for name in names["finish"] if name in found), "")
     draft.finish = draft.finish or finish
+    draft.finish = _table()["finish_numbers"].get(draft.finish, draft.finish)
     return draft.answer(streamed=False)
 
 

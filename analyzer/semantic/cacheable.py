@@ -105,7 +105,7 @@ class Reducer:
             temperature=asked.temperature or 0.0,
             choices=asked.choices,
             user=_first((request, *holders), _table()["who"]["user"]),
-            tenant=asked.tenant or _first(holders, FACTS["tenant"]["names"]),
+            tenant=asked.tenant or _first(holders, (*FACTS["tenant"]["names"], *_table()["who"]["tenant"])),
             hit=hit_in(holders),
             vector=_vector(holders),
         )

@@ -33,8 +33,9 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument("--no-guards", action="store_true", help="serve on similarity alone, to see what that would do")
     parser.add_argument(
-        "--scope", type=_scope, default=_SCOPE[:-1], metavar="FIELDS",
-        help=f"what must be the same before an answer is shared: of {','.join(_SCOPE)} (default: all but user)",
+        "--scope", type=_scope, metavar="FIELDS",
+        help=f"what must be the same before an answer is shared: of {','.join(_SCOPE)} (default: all but user, or "
+        "all if only that keeps the budget; wider ones are told)",
     )  # fmt: skip
     parser.add_argument("--any-context", action="store_true", help="share answers across different conversations")
     parser.add_argument("--ttl", type=_duration, default=86_400.0, metavar="TIME", help="30m, 12h, 7d… (default: 1d)")
@@ -45,7 +46,8 @@ def add_parser(subparsers: Any) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--embedder", default="minilm", metavar="NAME",
-        help="minilm (offline), trace (recorded vectors), st:MODEL, openai:MODEL (sends questions there)",
+        help="minilm (offline), trace (recorded vectors), st:MODEL (sentence-transformers), openai:MODEL (sends "
+        "questions and answers to OPENAI_BASE_URL)",
     )  # fmt: skip
     parser.add_argument(
         "--embedding-usd",
@@ -106,7 +108,8 @@ def _analysed(args: argparse.Namespace) -> tuple[Any, Any]:
         policy=policy,
         threshold_given=args.threshold is not None,
         budget=args.budget,
-        scope=args.scope,
+        scope=args.scope or _SCOPE[:-1],
+        scope_given=args.scope is not None,
         embedder=args.embedder,
         usd_per_million=args.embedding_usd,
         max_temperature=args.max_temperature,

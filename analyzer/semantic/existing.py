@@ -19,6 +19,7 @@ class ServedHit:
 
     call: int
     cache: str
+    semantic: bool | None  # matched by similarity, as the cache recorded it; None: it did not
     similarity: float | None  # as the cache recorded it
     source: int | None  # the call whose answer it got; None: not in this traffic
     exact: bool  # the same question
@@ -51,4 +52,5 @@ def _hit(call: int, givers: list[int], questions: Questions, known: Callable[[st
     if source is not None and not same and questions.text[call] >= 0 and questions.text[source] >= 0:
         texts = questions.texts[questions.text[call]], questions.texts[questions.text[source]]
         reasons = reasons_between(call, source, guards.compare(*texts, known).reasons, questions)
-    return ServedHit(call, content.hit.cache, content.hit.similarity, source, bool(same), reasons)
+    mark = content.hit
+    return ServedHit(call, mark.cache, mark.semantic, mark.similarity, source, bool(same), reasons)

@@ -13,7 +13,7 @@ import numpy as np
 
 from prefixscope.analyzer.semantic.candidates import Candidate
 from prefixscope.analyzer.semantic.questions import Bools, Floats, Ints, Questions
-from prefixscope.analyzer.semantic.tiers import EXACT, SEMANTIC, Served
+from prefixscope.analyzer.semantic.tiers import EXACT, SEMANTIC, Policy, Served
 
 _EXAMPLES: Final = 5
 Range = tuple[float, float]
@@ -43,9 +43,12 @@ class Case:
     """What findings are made of."""
 
     questions: Questions
+    scope: Sequence[str]  # what is the same where answers are shared
+    policy: Policy
     served: Served
     usd: Floats  # of each call; NaN = not known
-    agreed: Mapping[int, bool]  # call -> whether the answer it would have got is known to be right
+    agreed: Mapping[int, bool | None]  # served call -> whether its answer would have been right; None: nobody knows
+    looked_up: Bools  # calls whose question is embedded
     usd_per_lookup: float
     key: bytes
 
@@ -75,49 +78,48 @@ def _groups(questions: Questions) -> Iterator[tuple[_Name, Bools]]:
         yield name, np.array([n == name for n in names], dtype=np.bool_)
 
 
-_TOLD: Final[Mapping[int, tuple[str, str]]] = {
-    EXACT: (
-        "exact_duplicate",
-        "Keep this service's answers under the whole prompt (case and white space aside) and serve repeats from there.",
-    ),
-    SEMANTIC: (
-        "semantic_opportunity",
-        "Serve alike questions from a semantic cache with this threshold, these guards and this scope, not without.",
-    ),
-}
+def _fix(case: Case, tier: int) -> tuple[str, str]:
+    """Cause, and what to do."""
+    same = f"only among calls with the same {', '.join(case.scope)}"
+    if tier == EXACT:
+        key = "the whole prompt (case and white space aside)"
+        return "exact_duplicate", f"Keep this service's answers under {key} and serve repeats from there, {same}."
+    return "semantic_opportunity", f"Serve alike questions from a semantic cache at {case.policy.told}, {same}."
 
 
 def _deflected(case: Case, name: _Name, members: Bools, tier: int) -> Finding | None:
     hit = np.flatnonzero(members & (case.served.tier == tier))
     if not len(hit):
         return None
-    cause, fix = _TOLD[tier]
-    lookups = case.usd_per_lookup * int((members & case.questions.semantic).sum()) if tier == SEMANTIC else 0.0
-    high = float(np.nansum(case.usd[hit])) - lookups
-    sure = np.array([case.agreed.get(int(call), False) for call in hit], dtype=np.bool_)
-    low = max(float(np.nansum(case.usd[hit][sure])) - lookups, 0.0)
+    cause, fix = _fix(case, tier)
+    lookups = case.usd_per_lookup * int((members & case.looked_up).sum()) if tier == SEMANTIC else 0.0
+    right, wrong = (np.array([case.agreed.get(int(call)) is said for call in hit]) for said in (True, False))
+    high = max(float(np.nansum(case.usd[hit][~wrong])) - lookups, 0.0)
+    low = max(float(np.nansum(case.usd[hit][right])) - lookups, 0.0)
     share = len(hit) / int(members.sum())
     what = "repeat an earlier prompt word for word" if tier == EXACT else "ask what was asked before in other words"
     return _finding(
         case,
         (cause, *name),
         hit,
-        saving=(min(low, max(high, 0.0)), max(high, 0.0)),
-        headline=f"{len(hit):,} of {int(members.sum()):,} calls ({share:.0%}) {what}; {_sure(sure)}",
+        saving=(min(low, high), high),
+        headline=f"{len(hit):,} of {int(members.sum()):,} calls ({share:.0%}) {what}; {_sure(right, wrong)}",
         fix=fix,
         evidence={
             "calls": len(hit),
             "share": round(share, 6),
-            "answers_agree": int(sure.sum()),
+            "answers_agree": int(right.sum()),
+            "answers_differ": int(wrong.sum()),
             "unpriced_calls": int(np.isnan(case.usd[hit]).sum()),
             "lookup_usd": round(lookups, 10),
         },
-        confidence="B" if sure.any() else "C",
+        confidence="B" if right.any() else "C",
     )
 
 
-def _sure(sure: Bools) -> str:
-    return f"for {int(sure.sum()):,} of them the recorded answers agree"
+def _sure(right: Bools, wrong: Bools) -> str:
+    differ = f", for {int(wrong.sum()):,} they differ, and nothing is claimed for these" if wrong.any() else ""
+    return f"for {int(right.sum()):,} of them the recorded answers agree{differ}"
 
 
 def _risk(case: Case, name: _Name, members: Bools, candidates: Sequence[Candidate], threshold: float) -> Finding | None:

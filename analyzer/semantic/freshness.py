@@ -59,12 +59,24 @@ def of_questions(questions: Questions) -> Freshness:
     last: dict[int, int] = {}
     found = []
     for call in np.flatnonzero(questions.exact).tolist():
-        key, answer = int(questions.key[call]), questions.answer(call)
-        if not answer:
-            continue
+        key = int(questions.key[call])
         before = last.get(key)
         if before is not None and questions.ended[before] <= questions.started[call]:
             age = (int(questions.started[call]) - int(questions.ended[before])) / _NS
-            found.append(Repeat(call, before, age, verdict(questions.answer(before), answer, None)))
-        last[key] = call
+            answers = compared(questions, before, call)
+            found += [Repeat(call, before, age, answers)] if answers else []
+        if compared(questions, call, call):
+            last[key] = call
     return Freshness(tuple(found))
+
+
+def compared(questions: Questions, one: int, other: int) -> Verdict | None:
+    """What the recorded answers of two calls are to each other; None where one has none.
+
+    Of keys alone it can be told that two answers are the same, not what differs in them.
+    """
+    texts = questions.answer(one), questions.answer(other)
+    if all(texts):
+        return verdict(*texts, None)
+    same = questions.same_answer(one, other)
+    return None if same is None else "same" if same else "unclear"

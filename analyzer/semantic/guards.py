@@ -96,8 +96,9 @@ def _misspelled(one: Word, other: Word, known: Callable[[str], bool]) -> bool:
     """One of them is no known word, and it takes few strokes to make it the other."""
     if one.number or other.number or known(one.text) == known(other.text):
         return False
-    longest = max(len(one.text), len(other.text))
-    return longest >= 4 and _strokes(one.text, other.text) <= (1 if longest < 7 else 2)
+    longest, shortest = max(len(one.text), len(other.text)), min(len(one.text), len(other.text))
+    most = 1 if longest < 7 else 2
+    return longest >= 4 and longest - shortest <= most and _strokes(one.text, other.text) <= most
 
 
 def _strokes(one: str, other: str) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 
 from prefixscope.analyzer.semantic.embedding import Vectors
 from prefixscope.analyzer.semantic.extra import missing
-from prefixscope.analyzer.semantic.questions import Floats, Ints
+from prefixscope.analyzer.semantic.questions import Bools, Floats, Ints
 
 NEAREST: Final = 8
 FLOOR: Final = 0.6  # cosine below which nothing is looked at
@@ -30,6 +30,12 @@ class Pairs:
 
     def __len__(self) -> int:
         return len(self.later)
+
+
+def comparable(scope: Ints) -> Bools:
+    """Texts that are not alone in their scope."""
+    _, place, count = np.unique(scope, return_inverse=True, return_counts=True)
+    return np.asarray(count[place] > 1, dtype=np.bool_)
 
 
 def find(vectors: Vectors, scope: Ints, *, floor: float = FLOOR, nearest: int = NEAREST) -> Pairs:

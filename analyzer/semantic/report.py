@@ -7,25 +7,22 @@ from typing import Any, Final
 
 import numpy as np
 
-from prefixscope.analyzer.semantic import guards
+from prefixscope.analyzer.semantic import scopes, side_by_side
 from prefixscope.analyzer.semantic.analysis import Analysis, Point, unjudged
 from prefixscope.analyzer.semantic.cacheable import BARS
-from prefixscope.analyzer.semantic.candidates import Candidate
-from prefixscope.analyzer.semantic.findings import is_risky
-from prefixscope.analyzer.semantic.freshness import AGES_S
+from prefixscope.analyzer.semantic.scopes import Tried
 from prefixscope.analyzer.semantic.threshold import CONFIDENCE, Choice, Measured
 from prefixscope.analyzer.semantic.tiers import EXACT, SEMANTIC, Policy
 from prefixscope.analyzer.semantic.unit_cost import Option
 
 SCHEMA_VERSION: Final = 1
-MOST_CANDIDATES: Final = 50
 Report = Mapping[str, Any]
 
 
 def build(found: Analysis, *, with_text: bool = True) -> Report:
     """Sums up an analysis. Dollars are floats rounded to 1e-10.
 
-    Keys: schema_version, window, calls, left_out, scope, policy, told_threshold, embedder, tiers, exact_alone,
+    Keys: schema_version, window, calls, left_out, scope, scopes, policy, told_threshold, embedder, tiers, exact_alone,
     unit_cost, budget, curve, candidates, freshness, existing, findings, notes, quarantine. ``with_text`` decides
     whether questions and answers are in it.
     """
@@ -35,6 +32,7 @@ def build(found: Analysis, *, with_text: bool = True) -> Report:
         "calls": _calls(found),
         "left_out": _left_out(found),
         "scope": _scope(found),
+        "scopes": [_tried(tried) for tried in found.scopes],
         "policy": _policy(found.policy),
         "told_threshold": found.told_threshold,
         "embedder": {
@@ -47,9 +45,9 @@ def build(found: Analysis, *, with_text: bool = True) -> Report:
         "unit_cost": [_option(option) for option in found.unit_cost],
         "budget": _budget(found.choice) | {"unjudged": unjudged(found)} if found.choice else None,
         "curve": [_point(point, len(found.questions)) for point in found.curve],
-        "candidates": _candidates(found, with_text=with_text),
-        "freshness": _freshness(found, with_text=with_text),
-        "existing": _existing(found, with_text=with_text),
+        "candidates": side_by_side.candidates(found, with_text=with_text),
+        "freshness": side_by_side.freshness(found, with_text=with_text),
+        "existing": side_by_side.existing(found, with_text=with_text),
         "findings": [_finding(finding) for finding in found.findings],
         "notes": list(_notes(found)),
         "quarantine": found.rejected.to_dicts(),
@@ -90,22 +88,43 @@ def _scope(found: Analysis) -> dict[str, Any]:
     scope = found.questions.scope[found.questions.scope >= 0]
     sizes = np.unique(scope, return_counts=True)[1]
     return {
-        "fields": list(found.options.scope),
+        "fields": list(found.scope),
         "scopes": len(sizes),
         "largest": int(sizes.max(initial=0)),
         "of_one_call": int((sizes == 1).sum()),
     }
 
 
+def _tried(tried: Tried) -> dict[str, Any]:
+    """A scope that was compared: what it would serve and save, and whether it keeps the budget."""
+    trial, choice = tried.trial, tried.trial.choice
+    return {
+        "fields": list(tried.fields),
+        "verdict": tried.verdict,
+        "meaning": scopes.VERDICTS[tried.verdict],
+        "safe": tried.fields in scopes.SAFE,
+        "calls": trial.deflected,
+        "share": round(trial.deflected / max(len(trial.asked), 1), 6),
+        "saved_usd": round(trial.saved_usd, 10),
+        "policy": _policy(choice.policy) if choice and choice.policy else None,
+        "chosen_on": _measured(choice.chosen_on) if choice else None,
+        "checked_on": _measured(choice.checked_on) if choice else None,
+        "shown": bool(choice and choice.shown),
+        "added": _measured(tried.added.checked) | {"unjudged": tried.added.unknown} if tried.added else None,
+        "risks": [{"dropped": name, "risk": scopes.RISKS[name]} for name in tried.dropped],
+    }
+
+
 def _policy(policy: Policy) -> dict[str, Any]:
-    return asdict(policy) | {"threshold": None if policy.threshold is None else round(policy.threshold, 4)}
+    threshold = None if policy.threshold is None else round(policy.threshold, 4)
+    return asdict(policy) | {"threshold": threshold, "told": policy.told}
 
 
 def _tiers(found: Analysis) -> list[dict[str, Any]]:
     """What each tier serves, disjoint: deflection, dollars and waiting saved."""
     asked, served = found.questions, found.served
     waited = asked.calls["duration_ms"].cast(float).fill_null(float("nan")).to_numpy()
-    lookups = int((asked.semantic & (served.tier != EXACT)).sum()) if found.policy.threshold is not None else 0
+    lookups = int(found.looked_up.sum())
     rows = []
     for name, tier in (("exact", EXACT), ("semantic", SEMANTIC), ("model", 0)):
         chosen = served.tier == tier
@@ -175,6 +194,8 @@ def _measured(measured: Measured) -> dict[str, Any]:
         "wrong": measured.wrong,
         "rate": round(measured.rate, 6) if measured.served else None,
         "at_most": round(measured.bound, 6),
+        "calls": measured.calls,
+        "wrong_calls": measured.wrong_calls,
     }
 
 
@@ -189,83 +210,6 @@ def _point(point: Point, calls: int) -> dict[str, Any]:
 
 def _rate(wrong: int, right: int) -> float | None:
     return wrong / (wrong + right) if wrong + right else None
-
-
-def _candidates(found: Analysis, *, with_text: bool) -> list[dict[str, Any]]:
-    """The pairs that a threshold alone would have joined although they should not be, then those nobody has judged."""
-    told = found.told_threshold
-    ordered = sorted(
-        found.candidates, key=lambda c: (not (is_risky(c) and c.cosine >= told), c.label is not None, -c.usd, c.name)
-    )
-    return [_candidate(found, c, with_text=with_text) for c in ordered[:MOST_CANDIDATES]]
-
-
-def _candidate(found: Analysis, candidate: Candidate, *, with_text: bool) -> dict[str, Any]:
-    asked = found.questions
-    sides = {"call": candidate.call, "earlier": candidate.source}
-    row: dict[str, Any] = {
-        "pair": candidate.name,
-        "cosine": round(candidate.cosine, 4),
-        "overlap": round(candidate.overlap, 4),
-        "reasons": [{"reason": name, "meaning": guards.REASONS[name]} for name in candidate.reasons],
-        "answers": candidate.by_answers,
-        "label": candidate.by_hand,
-        "risky": is_risky(candidate),
-        "calls": candidate.calls,
-        "usd_at_stake": round(candidate.usd, 10),
-    }
-    for side, call in sides.items():
-        row[side] = _call(found, call) | (_texts(asked, call) if with_text else {})
-    return row
-
-
-def _call(found: Analysis, call: int) -> dict[str, Any]:
-    names = ("call_id", "response_id", "trace_id", "file", "line", "service", "model")
-    return {name: found.questions.calls[name][call] for name in names}
-
-
-def _texts(asked: Any, call: int) -> dict[str, str]:
-    return {"question": asked.question(call), "answer": asked.answer(call)}
-
-
-def _freshness(found: Analysis, *, with_text: bool) -> dict[str, Any]:
-    fresh = found.fresh
-    ages = {name: fresh.within(age) for name, age in AGES_S.items()}
-    changed = [
-        {"age_s": round(r.age_s, 3)}
-        | {
-            side: _call(found, call) | (_texts(found.questions, call) if with_text else {})
-            for side, call in (("call", r.call), ("earlier", r.source))
-        }
-        for r in fresh.changed()
-    ]
-    return {
-        "repeats": len(fresh.repeats),
-        "by_age": [{"up_to": name, "compared": n[0], "changed": n[1]} for name, n in ages.items()],
-        "ttl_s": fresh.ttl_s(found.options.budget),
-        "changed": changed,
-    }
-
-
-def _existing(found: Analysis, *, with_text: bool) -> dict[str, Any]:
-    hits = found.hits
-    wrong = [hit for hit in hits if hit.reasons]
-    return {
-        "caches": dict(Counter(hit.cache for hit in hits)),
-        "hits": len(hits),
-        "exact": sum(hit.exact for hit in hits),
-        "source_unknown": sum(hit.source is None for hit in hits),
-        "suspect": len(wrong),
-        "examples": [
-            {"similarity": hit.similarity, "cache": hit.cache, "reasons": list(hit.reasons)}
-            | {
-                side: _call(found, call) | (_texts(found.questions, call) if with_text else {})
-                for side, call in (("call", hit.call), ("earlier", hit.source))
-                if call is not None
-            }
-            for hit in wrong[:MOST_CANDIDATES]
-        ],
-    }
 
 
 def _finding(finding: Any) -> dict[str, Any]:

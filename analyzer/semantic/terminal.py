@@ -62,6 +62,8 @@ def _parts(report: Mapping[str, Any]) -> Iterator[RenderableType]:
         yield _unit_cost(report["unit_cost"])
     if report["budget"]:
         yield _budget(report)
+    if len(report["scopes"]) > 1:
+        yield _scopes(report)
     if report["curve"]:
         yield _curve(report["curve"])
     risky = [row for row in report["candidates"] if row["risky"] and row["cosine"] >= report["told_threshold"]]
@@ -118,7 +120,7 @@ def budget_lines(budget: Mapping[str, Any], policy: Mapping[str, Any]) -> Iterat
         return
     if budget["kept"]:
         chosen, checked = budget["chosen_on"], budget["checked_on"]
-        yield f"budget {wrong}: {_policy(budget['policy'])}"
+        yield f"budget {wrong}: {budget['policy']['told']}"
         yield f"  on the pairs that chose it: {chosen['wrong']:,} of {chosen['served']:,} served were wrong"
         yield (
             f"  on {checked['served']:,} other pairs that it serves: {checked['wrong']:,} wrong; "
@@ -128,7 +130,7 @@ def budget_lines(budget: Mapping[str, Any], policy: Mapping[str, Any]) -> Iterat
         yield f"no threshold keeps a budget of {wrong} on {budget['labels']:,} labelled pairs: none was replayed."
         if other := budget["otherwise"]:
             yield (
-                f"  the least wrong one, {_policy(other['policy'])}, serves {other['served']:,} pairs and "
+                f"  the least wrong one, {other['policy']['told']}, serves {other['served']:,} pairs and "
                 f"{other['wrong']:,} of them wrongly ({other['rate']:.1%})"
             )
     if budget["unjudged"]:
@@ -145,10 +147,40 @@ def budget_lines(budget: Mapping[str, Any], policy: Mapping[str, Any]) -> Iterat
         )
 
 
-def _policy(policy: Mapping[str, Any]) -> str:
-    guards = "with guards" if policy["guarded"] else "without guards"
-    common = f", {policy['overlap']:.0%} of the words in common" if policy["overlap"] else ""
-    return f"cosine {policy['threshold']:.3f} {guards}{common}"
+def _scopes(report: Mapping[str, Any]) -> RenderableType:
+    columns = {"the same must be": "left", "served": "right", "saved": "right", "wrong of those added": "right",
+               "at most": "right", "": "left"}  # fmt: skip
+    table = _table(**columns)
+    for row in report["scopes"]:
+        wrong = _wrong(row["added"]) if row["added"] else ("", "")
+        meaning = Text(row["meaning"], style="dim")
+        table.add_row(_scope_name(row), f"{row['calls']:,}", usd(row["saved_usd"]), *wrong, meaning)
+    lines = [f"  {line}" for row in report["scopes"] if row["verdict"] == "option" for line in scope_option(row)]
+    return Group(_titled("who may share an answer", table), *map(Text, lines))
+
+
+def _scope_name(row: Mapping[str, Any]) -> str:
+    dropped = [risk["dropped"] for risk in row["risks"]]
+    return (
+        f"default without {', '.join(dropped)}"
+        if dropped
+        else "default and user"
+        if "user" in row["fields"]
+        else "default"
+    )
+
+
+def _wrong(added: Mapping[str, Any]) -> tuple[str, str]:
+    """What a scope adds to the next narrower one: wrong ones, and at most how many."""
+    if not added["served"]:
+        return f"not known ({added['unjudged']:,} pairs)", ""
+    return f"{added['wrong']:,} of {added['served']:,}", f"{added['at_most']:.1%}"
+
+
+def scope_option(row: Mapping[str, Any]) -> Iterator[str]:
+    """What a wider scope risks, and how to have it."""
+    yield f"{_scope_name(row)}: " + "; ".join(risk["risk"] for risk in row["risks"])
+    yield f"  if that is fine: --scope {','.join(row['fields'])}"
 
 
 def _curve(points: Sequence[Mapping[str, Any]]) -> RenderableType:

@@ -37,6 +37,15 @@ class Policy:
     capacity: int = 100_000  # answers kept
     exact: bool = True
 
+    @property
+    def told(self) -> str:
+        """How it decides, in words."""
+        if self.threshold is None:
+            return "no semantic cache"
+        guards = "with guards" if self.guarded else "without guards"
+        common = f", {self.overlap:.0%} of the words in common" if self.overlap else ""
+        return f"cosine {self.threshold:.3f} {guards}{common}"
+
 
 @dataclass(frozen=True, slots=True)
 class Served:

@@ -25,6 +25,7 @@ from prefixscope.analyzer.traffic import INPUT_BUCKETS, Traffic
 
 OPTIONS: Final = ("no cache", "as is", "prompt cache", "exact + prompt cache", "all three")
 _NEW: Final = tuple(name for name in INPUT_BUCKETS if name != "read")
+_PAID_AS: Final = {"kept_alive": "read"}  # what pings read to keep an entry alive
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,9 +158,10 @@ class _PromptCache:
         base = Baseline(rest, kin, breaks.find(rest, kin, found), replay(rest), found)
         fixed = savings.plan(base, rates).changes[-1]
         colder = self._colder(base.outcome, answered, rates)
+        moved = {name: (fixed.tokens[name], fixed.usd[name]) for name in fixed.tokens}
         return {
-            bucket: _spread(answered, (fixed.tokens[bucket], fixed.usd[bucket]), colder[bucket])
-            for bucket in fixed.tokens
+            bucket: _spread(answered, *(moved[name] for name in moved if _PAID_AS.get(name, name) == bucket), change)
+            for bucket, change in colder.items()
         }
 
     def _colder(self, rest: Outcome, answered: Bools, rates: pl.DataFrame) -> _Changes:

@@ -19,7 +19,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # helpers of the tests
 
-from labelled_pairs import DATA, conversations, halves, judged, pairs
+from labelled_pairs import DATA, best_alone, conversations, halves, judged, pairs
 from prefixscope.analyzer.semantic import load_test, matches, neighbours, tiers
 from prefixscope.analyzer.semantic.embedding import MiniLM, Vectors, known_words
 from prefixscope.analyzer.semantic.questions import Ints, Questions
@@ -59,29 +59,27 @@ def _table(tuned: Sequence[Labelled], held: Sequence[Labelled]) -> None:
             f"  budget {budget:.0%}: {found.right}/{should} served, {found.wrong}/{traps} traps served "
             f"(rate {found.rate:.2%}, stated bound {bound:.2%}, holds: {found.rate <= bound}); "
             f"cosine {choice.policy.threshold:.3f}, overlap {choice.policy.overlap}; "
-            f"cosine alone at that rate: {_best_alone(held, max(found.rate, budget))}"
+            f"cosine alone at that rate: {best_alone(held, max(found.rate, budget))}"
         )
 
 
-def _best_alone(held: Sequence[Labelled], rate: float) -> int:
-    """The most that any single threshold serves rightly at no higher rate of wrong answers."""
-    found = (measure(Policy(threshold=p.cosine, guarded=False), held) for p in held)
-    return max((m.right for m in found if m.rate <= rate), default=0)
-
-
 def _conversations(policy: Policy) -> None:
-    found, same_talk = conversations()
-    compared = judged(found)
+    """With the last message alone, and with the conversation before it, which may be the same or alike."""
+    found = conversations()
+    compared, before = judged(found.last), judged(found.before)
     same = sum(p.same for p in compared)
     apart = len(compared) - same
     ways = {
         "cosine 0.92 on the last message alone": (Policy(threshold=0.92, guarded=False), compared),
         "ours on the last message alone": (policy, compared),
-        "ours, where the conversation before is the same": (policy, [p for p in compared if p.name in same_talk]),
+        "ours, where the conversation before is the same": (policy, [p for p in compared if p.name in found.equal]),
+        "any, where no guard finds a difference before": (Policy(threshold=0.0), before),
+        "any, where the cosine before is 0.95": (Policy(threshold=0.95, guarded=False), before),
     }
     for name, (how, rows) in ways.items():
         measured = measure(how, rows)
         print(f"  {name}: {measured.right}/{same} served, {measured.wrong}/{apart} traps served")
+    print(f"  best cosine before without a trap: {best_alone(before, 0.0)}/{same} served")
 
 
 def _near() -> None:

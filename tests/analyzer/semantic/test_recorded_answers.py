@@ -223,27 +223,3 @@ def test_the_wording_counts_and_the_case_does_not() -> None:
     ]
     assert _content(messages=turns).question == "So?"
     assert _content(messages=turns).before != b""
-
-
-@pytest.mark.parametrize(
-    ("holder", "cache", "semantic", "similarity"),
-    [
-        ({"cache_hit": True}, "LiteLLM", None, None),
-        ({"litellm.cache_hit": "true", "x-litellm-semantic-similarity": "0.93"}, "LiteLLM", True, 0.93),
-        ({"x-portkey-cache-status": "SEMANTIC HIT"}, "Portkey", True, None),
-        ({"gptcache": True}, "GPTCache", True, None),
-        ({"cache.hit": True}, "response cache", None, None),
-    ],
-)
-def test_marks_of_caches_in_use(
-    holder: dict[str, Any], cache: str, semantic: bool | None, similarity: float | None
-) -> None:
-    """The marks of known caches, with what they say of the match."""
-    hit = _content(holders=(holder,)).hit
-    assert (hit.cache, hit.semantic, hit.similarity) == (cache, semantic, similarity)
-
-
-def test_a_miss_is_no_hit() -> None:
-    """False, MISS and DISABLED are marks too."""
-    for holder in ({"cache_hit": False}, {"x-portkey-cache-status": "MISS"}, {"cache.hit": "false"}):
-        assert _content(holders=(holder,)).hit is None

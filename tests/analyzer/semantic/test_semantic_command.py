@@ -66,6 +66,38 @@ def test_each_tier_serves_what_it_may(tmp_path: Path, capsys: pytest.CaptureFixt
     assert causes["false_match_risk"]["saving_usd"]["high"] == 0.0
 
 
+TOP = (
+    "schema_version", "window", "calls", "left_out", "scope", "scopes", "policy", "told_threshold", "embedder", "tiers",
+    "exact_alone", "unit_cost", "budget", "curve", "candidates", "freshness", "existing", "findings", "notes",
+    "quarantine",
+)  # fmt: skip
+
+
+def test_the_contract_of_the_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its keys, in their order; they are those that ``build`` documents."""
+    told = reported(capsys, str(write(tmp_path / "log.jsonl", LINES)))
+    assert tuple(told) == TOP
+    assert told["schema_version"] == 1
+    documented = str(report.build.__doc__).partition("Keys: ")[2].partition(".")[0]
+    assert set(documented.replace(",", " ").split()) == set(TOP)
+    semantic = next(row for row in told["findings"] if row["cause"] == "exact_duplicate")
+    assert semantic["fix"].endswith(
+        "only among calls with the same service, model, system, tools, settings, account, tenant."
+    )
+    assert semantic["evidence"].keys() >= {"answers_agree", "answers_differ", "calls", "share", "unpriced_calls"}
+
+
+def test_what_is_known_to_be_wrong_is_no_saving(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Three repeats: one answer agrees, one differs, of one it cannot be told; the range is that of one to two."""
+    answers = ("It costs 5 euros.", "It costs 5 euros.", "It costs 6 euros.", "That depends, ask again.")
+    rows = [line("What does it cost?", answer, 60.0 * n) for n, answer in enumerate(answers)]
+    told = reported(capsys, str(write(tmp_path / "log.jsonl", rows)))
+    finding = next(row for row in told["findings"] if row["cause"] == "exact_duplicate")
+    assert (finding["evidence"]["answers_agree"], finding["evidence"]["answers_differ"]) == (1, 1)
+    assert finding["saving_usd"] == {"low": pytest.approx(SAVED), "high": pytest.approx(2 * SAVED)}
+    assert "for 1 they differ, and nothing is claimed for these" in finding["headline"]
+
+
 def test_the_trap_is_told_with_both_sides(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Its reason, both questions and answers, and what is at stake; without text when that is asked for."""
     path = str(write(tmp_path / "log.jsonl", LINES))
