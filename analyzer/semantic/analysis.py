@@ -11,7 +11,17 @@ import polars as pl
 from prefixscope.analyzer import audit, traffic
 from prefixscope.analyzer.atoms import contents_of
 from prefixscope.analyzer.semantic import candidates as candidate_pairs
-from prefixscope.analyzer.semantic import existing, findings, freshness, questions, scopes, tiers, trial, unit_cost
+from prefixscope.analyzer.semantic import (
+    existing,
+    findings,
+    freshness,
+    questions,
+    scopes,
+    tiers,
+    trial,
+    unit_cost,
+    vectors,
+)
 from prefixscope.analyzer.semantic.agreement import AS_LABEL
 from prefixscope.analyzer.semantic.cacheable import Content
 from prefixscope.analyzer.semantic.candidates import Candidate
@@ -25,6 +35,7 @@ from prefixscope.analyzer.semantic.threshold import Choice
 from prefixscope.analyzer.semantic.tiers import Policy, Served
 from prefixscope.analyzer.semantic.trial import Given, Options, Point, Trial
 from prefixscope.analyzer.semantic.unit_cost import Option
+from prefixscope.analyzer.semantic.vectors import AtMost
 from prefixscope.analyzer.semantic.words import canonical
 from prefixscope.analyzer.store import Store
 
@@ -58,6 +69,7 @@ class Analysis:
     ms_per_question: float
     usd_per_lookup: float
     rejected: pl.DataFrame
+    at_most: AtMost | None  # by vectors that capture kept instead of texts
 
     @property
     def looked_up(self) -> Bools:
@@ -127,6 +139,7 @@ def run(
         ms_per_question=replayed.ms_per_question,
         usd_per_lookup=replayed.usd_per_lookup,
         rejected=store.frame("analysis/quarantine"),
+        at_most=vectors.at_most(store, first, options.policy, **chosen),
     )
 
 

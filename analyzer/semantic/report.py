@@ -49,6 +49,7 @@ def build(found: Analysis, *, with_text: bool = True) -> Report:
         "freshness": side_by_side.freshness(found, with_text=with_text),
         "existing": side_by_side.existing(found, with_text=with_text),
         "findings": [_finding(finding) for finding in found.findings],
+        "vectors": asdict(found.at_most) if found.at_most else None,
         "notes": list(_notes(found)),
         "quarantine": found.rejected.to_dicts(),
     }
@@ -235,7 +236,15 @@ def _notes(found: Analysis) -> Sequence[str]:
     calls, asked, scope = _calls(found), found.questions, _scope(found)
     notes = []
     if len(asked) and not asked.with_text:
-        notes.append("no prompt's text is recorded: only exact repeats are told, and what was answered is not known")
+        keyed = int((asked.calls["answer_key"] != "").sum())
+        what = f"{keyed:,} answers have a key, by which every other wording counts as another answer"
+        notes.append(f"no prompt's text is recorded: only exact repeats are told; {what}")
+    if (most := found.at_most) is not None:
+        counts = ", ".join(f"{calls:,} at {threshold:.2f}" for threshold, calls in most.served)
+        notes.append(
+            f"{most.calls:,} calls have a vector instead of text ({most.made_by}); by cosine alone a semantic cache would "
+            f"serve at most so many of them: {counts}. None of these is safe: a number, a name or a negation may differ"
+        )
     if calls["unpriced"]:
         notes.append(f"{calls['unpriced']:,} calls without a known cost are in no dollar figure")
     if scope["scopes"] > 1 and scope["of_one_call"] > scope["scopes"] / 2:

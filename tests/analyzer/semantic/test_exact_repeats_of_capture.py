@@ -199,3 +199,6 @@ def test_the_whole_analysis_runs_on_keys_alone(tmp_path: Path) -> None:
         found = analysis.run(opened, reader.text_of, KEY, analysis.Options())
     assert found.served.count(tiers.EXACT) == 4
     assert [finding.cause for finding in found.findings] == ["exact_duplicate", "exact_duplicate"]
+    evidence = [finding.evidence for finding in found.findings]
+    assert [(one["answers_agree"], one["answers_differ"]) for one in evidence] == [(2, 0), (1, 0)]
+    assert [repeat.answers for repeat in found.fresh.repeats] == ["same", "different", "same", "different"]

@@ -11,7 +11,7 @@ import pytest
 
 from exchanges import chat, completion, exchange
 from prefixscope.analyzer import store
-from prefixscope.analyzer.semantic import analysis, questions, tiers, vectors
+from prefixscope.analyzer.semantic import analysis, questions, report, tiers, vectors
 from prefixscope.analyzer.semantic.reading import Reader
 from prefixscope.analyzer.semantic.tiers import Policy
 from prefixscope.analyzer.semantic.vectors import AtMost
@@ -131,6 +131,9 @@ def test_nothing_is_replayed_on_vectors_alone(tmp_path: Path) -> None:
         found = analysis.run(opened, reader.text_of, KEY, analysis.Options())
     assert found.served.count(tiers.SEMANTIC) == 0
     assert found.policy.threshold is None
+    told = report.build(found)
+    assert told["vectors"]["served"][-1] == (0.98, 0)
+    assert any("None of these is safe" in note for note in told["notes"])
 
 
 def test_what_is_stored_is_what_was_made(tmp_path: Path) -> None:
