@@ -139,7 +139,9 @@ def run(
         ms_per_question=replayed.ms_per_question,
         usd_per_lookup=replayed.usd_per_lookup,
         rejected=store.frame("analysis/quarantine"),
-        at_most=vectors.at_most(store, first, options.policy, **chosen),
+        at_most=vectors.at_most(
+            store, first, options.policy, service=selection.service, since=selection.since, until=selection.until
+        ),
     )
 
 

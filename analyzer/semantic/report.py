@@ -23,8 +23,8 @@ def build(found: Analysis, *, with_text: bool = True) -> Report:
     """Sums up an analysis. Dollars are floats rounded to 1e-10.
 
     Keys: schema_version, window, calls, left_out, scope, scopes, policy, told_threshold, embedder, tiers, exact_alone,
-    unit_cost, budget, curve, candidates, freshness, existing, findings, notes, quarantine. ``with_text`` decides
-    whether questions and answers are in it.
+    unit_cost, budget, curve, candidates, freshness, existing, findings, vectors, notes, quarantine. ``with_text``
+    decides whether questions and answers are in it.
     """
     return {
         "schema_version": SCHEMA_VERSION,
@@ -242,8 +242,9 @@ def _notes(found: Analysis) -> Sequence[str]:
     if (most := found.at_most) is not None:
         counts = ", ".join(f"{calls:,} at {threshold:.2f}" for threshold, calls in most.served)
         notes.append(
-            f"{most.calls:,} calls have a vector instead of text ({most.made_by}); by cosine alone a semantic cache would "
-            f"serve at most so many of them: {counts}. None of these is safe: a number, a name or a negation may differ"
+            f"{most.calls:,} calls have a vector instead of text ({most.made_by}); by cosine alone a semantic cache "
+            f"would serve at most so many of them: {counts}. None of these is safe: a number, a name or a negation may "
+            "differ"
         )
     if calls["unpriced"]:
         notes.append(f"{calls['unpriced']:,} calls without a known cost are in no dollar figure")

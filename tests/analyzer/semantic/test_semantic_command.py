@@ -68,8 +68,8 @@ def test_each_tier_serves_what_it_may(tmp_path: Path, capsys: pytest.CaptureFixt
 
 TOP = (
     "schema_version", "window", "calls", "left_out", "scope", "scopes", "policy", "told_threshold", "embedder", "tiers",
-    "exact_alone", "unit_cost", "budget", "curve", "candidates", "freshness", "existing", "findings", "notes",
-    "quarantine",
+    "exact_alone", "unit_cost", "budget", "curve", "candidates", "freshness", "existing", "findings", "vectors",
+    "notes", "quarantine",
 )  # fmt: skip
 
 
