@@ -9,9 +9,9 @@ import polars as pl
 
 from prefixscope.analyzer import baseline, savings, traffic, unclaimed
 from prefixscope.analyzer.atoms import contents_of
-from prefixscope.analyzer.call_rates import cost, rate_calls
 from prefixscope.analyzer.causes import agreement, explain
 from prefixscope.analyzer.findings import Finding, find
+from prefixscope.analyzer.prices.call_rates import cost, rate_calls
 from prefixscope.analyzer.report import data
 from prefixscope.analyzer.report.data import Report, Results
 from prefixscope.analyzer.store import Ingested, Store

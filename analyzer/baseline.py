@@ -5,9 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from prefixscope.analyzer import breaks, markers, ragged, tokens
-from prefixscope.analyzer.anchors import anchored
+from prefixscope.analyzer import breaks, ragged
 from prefixscope.analyzer.breaks import Breaks
+from prefixscope.analyzer.counting import markers, tokens
+from prefixscope.analyzer.counting.anchors import anchored
 from prefixscope.analyzer.families import Families, Opening, find, opening
 from prefixscope.analyzer.prompts import block_ends
 from prefixscope.analyzer.ragged import Bools, Floats

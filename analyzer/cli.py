@@ -12,8 +12,9 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from prefixscope.analyzer import ingest_command, lifecycle_commands
 from prefixscope.analyzer.errors import InputError, PrefixscopeError, UsageError
+from prefixscope.analyzer.ingest import command as ingest_command
+from prefixscope.analyzer.lifecycle import commands as lifecycle_commands
 from prefixscope.analyzer.report.wording import plain
 
 if TYPE_CHECKING:
@@ -27,11 +28,11 @@ _EXTRAS = {
     **dict.fromkeys(("onnxruntime", "tokenizers", "usearch"), "semantic"),
 }
 _COMMANDS = (  # light modules; what they need is imported when they run
-    "prefixscope.analyzer.collect_command",
-    "prefixscope.analyzer.doctor_command",
+    "prefixscope.analyzer.collect.command",
+    "prefixscope.analyzer.doctor.command",
     "prefixscope.dashboard.command",
     "prefixscope.analyzer.semantic.command",
-    "prefixscope.analyzer.export_focus",
+    "prefixscope.analyzer.export.command",
 )
 _PIPE_WIDTH = 140  # a pipe has no width of its own: tables keep theirs instead of being squeezed into 80 columns
 
@@ -158,8 +159,8 @@ def _audit(arguments: argparse.Namespace) -> int:
 
 def _with_lives(report: Any, opened: "Store", db: Path | None) -> Any:
     """The report with what was decided on its findings; without a store that is kept, nothing was."""
-    from prefixscope.analyzer import checks, ledger  # noqa: PLC0415
-    from prefixscope.analyzer.known import Known  # noqa: PLC0415
+    from prefixscope.analyzer.lifecycle import checks, ledger  # noqa: PLC0415
+    from prefixscope.analyzer.lifecycle.known import Known  # noqa: PLC0415
 
     if db is None:
         return ledger.annotated(report, Known({}), {})

@@ -9,7 +9,7 @@ from typing import Any, Final
 import streamlit as st
 
 from prefixscope.analyzer.errors import StoreError
-from prefixscope.analyzer.lifecycle import FOLLOWS, State
+from prefixscope.analyzer.lifecycle.states import FOLLOWS, State
 from prefixscope.analyzer.report.wording import usd
 from prefixscope.dashboard import lifecycle, text
 from prefixscope.dashboard.command import SIGN_IN_VARIABLE

@@ -60,8 +60,8 @@ def bar(view: View) -> None:
 
 def as_focus(asked: Filters) -> str:
     """The calls of the chosen week and service as FOCUS rows (``prefixscope export focus``)."""
-    from prefixscope.analyzer import focus  # noqa: PLC0415 - the analysis, only for those who want it
     from prefixscope.analyzer.audit import Selection  # noqa: PLC0415
+    from prefixscope.analyzer.export import focus  # noqa: PLC0415 - the analysis, only for those who want it
 
     span = asked.in_week()
     since, until = (datetime.combine(day, time()) if day else None for day in (span["since"], span["until"]))

@@ -9,12 +9,12 @@ from typing import Any
 import polars as pl
 import streamlit as st
 
-from prefixscope.analyzer import checks, decisions, ledger, lifecycle
-from prefixscope.analyzer.checks import Board
-from prefixscope.analyzer.decisions import Decision
 from prefixscope.analyzer.errors import UsageError
-from prefixscope.analyzer.known import Told
-from prefixscope.analyzer.lifecycle import State
+from prefixscope.analyzer.lifecycle import checks, decisions, ledger, states
+from prefixscope.analyzer.lifecycle.checks import Board
+from prefixscope.analyzer.lifecycle.decisions import Decision
+from prefixscope.analyzer.lifecycle.known import Told
+from prefixscope.analyzer.lifecycle.states import State
 from prefixscope.analyzer.report.wording import clean, usd
 from prefixscope.dashboard import data, text
 from prefixscope.dashboard.data import Source
@@ -104,7 +104,7 @@ def decide(ids: Sequence[str], wish: Wish) -> list[str]:
         one = told(id_)
         decision = _decision(one, wish, now)
         try:
-            lifecycle.require_allowed(current.states.get(one.id, State()), decision)
+            states.require_allowed(current.states.get(one.id, State()), decision)
         except UsageError as error:
             refused.append(_in_words(error))
         else:

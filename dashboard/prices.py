@@ -7,7 +7,7 @@ from typing import Any, Final
 import polars as pl
 import streamlit as st
 
-from prefixscope.analyzer.money import PriceBook, Rates
+from prefixscope.analyzer.prices.money import PriceBook, Rates
 from prefixscope.dashboard import text
 
 SHOWN: Final = {

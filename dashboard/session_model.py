@@ -11,11 +11,12 @@ from typing import Final
 
 import polars as pl
 
-from prefixscope.analyzer import families, store, tokens, traffic
+from prefixscope.analyzer import families, store, traffic
 from prefixscope.analyzer.atoms import contents_of
-from prefixscope.analyzer.call_rates import rate_calls
 from prefixscope.analyzer.cards import RuleCard, card_for
+from prefixscope.analyzer.counting import tokens
 from prefixscope.analyzer.ingest import Observed
+from prefixscope.analyzer.prices.call_rates import rate_calls
 from prefixscope.analyzer.replay import replay
 from prefixscope.analyzer.traffic import Traffic
 from prefixscope.otel_plugin.record import CallRecord, Fingerprint, Level, Piece, SegmentPrint, Usage

@@ -6,7 +6,7 @@ from typing import Any, Final
 import polars as pl
 import streamlit as st
 
-from prefixscope.analyzer import token_counts
+from prefixscope.analyzer.counting import token_counts
 from prefixscope.analyzer.report import wording
 from prefixscope.dashboard import parts, session_model, simulator_charts, text
 from prefixscope.dashboard.session_model import Session

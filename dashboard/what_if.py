@@ -11,8 +11,8 @@ import pyarrow as pa
 from prefixscope.analyzer import audit, baseline, fixes, savings, traffic
 from prefixscope.analyzer.atoms import contents_of
 from prefixscope.analyzer.baseline import Baseline
-from prefixscope.analyzer.call_rates import rate_calls
 from prefixscope.analyzer.changes import Bill
+from prefixscope.analyzer.prices.call_rates import rate_calls
 from prefixscope.analyzer.ragged import Bools
 from prefixscope.analyzer.replay import Outcome, replay
 from prefixscope.analyzer.savings import Plan

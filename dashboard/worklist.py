@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import polars as pl
 
-from prefixscope.analyzer.lifecycle import TO_DO
+from prefixscope.analyzer.lifecycle.states import TO_DO
 from prefixscope.analyzer.report import wording
 from prefixscope.dashboard import data, text
 

@@ -13,8 +13,8 @@ from typing import Any
 import polars as pl
 
 from prefixscope.analyzer import store
-from prefixscope.analyzer.collect import Receiver
-from prefixscope.analyzer.collect_writer import Writer
+from prefixscope.analyzer.collect.receiver import Receiver
+from prefixscope.analyzer.collect.writer import Writer
 from prefixscope.otel_plugin.fingerprint import Fingerprinter
 
 JSON = {"Content-Type": "application/json"}

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import polars as pl
 
-from prefixscope.analyzer import storage
 from prefixscope.analyzer.causes import VERDICTS, verdict
 from prefixscope.analyzer.findings import Finding
 from prefixscope.analyzer.fixes import FIXES
+from prefixscope.analyzer.prices import storage
 from prefixscope.analyzer.savings import Option
 from prefixscope.analyzer.store import Ingested
 from prefixscope.analyzer.traffic import WRITE_BUCKETS

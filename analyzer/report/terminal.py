@@ -8,7 +8,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from prefixscope.analyzer import ledger
+from prefixscope.analyzer.lifecycle import ledger
 from prefixscope.analyzer.report import wording
 from prefixscope.analyzer.report.wording import hit_rate, missed, share, tokens, usd, usd_range
 

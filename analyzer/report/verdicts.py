@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from prefixscope.analyzer.known import Told
+from prefixscope.analyzer.lifecycle.known import Told
+from prefixscope.analyzer.lifecycle.verify import NOT_ENOUGH, Side, Verdict
 from prefixscope.analyzer.report.wording import clean, counted, share, tokens, usd
 from prefixscope.analyzer.times import iso
-from prefixscope.analyzer.verify import NOT_ENOUGH, Side, Verdict
 
 _ROWS: tuple[tuple[str, Callable[[Side], str]], ...] = (
     ("calls", lambda side: f"{side.calls:,}"),

@@ -13,7 +13,7 @@ from typing import Final
 
 from prefixscope.analyzer.cards import card_for
 from prefixscope.analyzer.errors import UsageError
-from prefixscope.analyzer.money import PriceBook, Rates
+from prefixscope.analyzer.prices.money import PriceBook, Rates
 
 MODELS: Final = (("openai", "gpt-6.1-terra"), ("anthropic", "claude-sonnet-5-5"), ("google", "gemini-3.8-flash"))
 EMBEDDER: Final = ("openai", "text-embedding-3-small")

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from prefixscope.analyzer.lifecycle import ORDER
+from prefixscope.analyzer.lifecycle.states import ORDER
 from prefixscope.dashboard import decide, frame, lifecycle, parts, text, worklist
 
 EVERY = "all"

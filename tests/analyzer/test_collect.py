@@ -32,8 +32,10 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from collecting import JSON, PROMPT, PROTOBUF, calls, collecting, gzipped, rejected, span, traces
-from prefixscope.analyzer import arrivals, collect_body, collect_command
-from prefixscope.analyzer.collect_writer import Writer
+from prefixscope.analyzer.collect import arrivals
+from prefixscope.analyzer.collect import body as collect_body
+from prefixscope.analyzer.collect import command as collect_command
+from prefixscope.analyzer.collect.writer import Writer
 from prefixscope.analyzer.errors import UsageError
 from prefixscope.analyzer.ingest import Observed, read
 from prefixscope.otel_plugin.fingerprint import Fingerprinter
@@ -53,7 +55,7 @@ GZIP = {"Content-Encoding": "gzip"}
 DEFLATE = {"Content-Encoding": "deflate"}
 COMMAND = """
 import argparse, sys
-from prefixscope.analyzer import collect_command
+from prefixscope.analyzer.collect import command as collect_command
 parser = argparse.ArgumentParser()
 collect_command.add_parser(parser.add_subparsers())
 arguments = parser.parse_args()

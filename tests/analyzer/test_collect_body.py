@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prefixscope.analyzer import collect_body
-from prefixscope.analyzer.collect_body import RefusedError
+from prefixscope.analyzer.collect import body as collect_body
+from prefixscope.analyzer.collect.body import RefusedError
 
 ENCODERS: Mapping[str, Callable[[bytes], bytes]] = {
     "identity": lambda data: data,

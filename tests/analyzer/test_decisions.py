@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prefixscope.analyzer import decisions
-from prefixscope.analyzer.decisions import Decision
 from prefixscope.analyzer.errors import StoreError
+from prefixscope.analyzer.lifecycle import decisions
+from prefixscope.analyzer.lifecycle.decisions import Decision
 
 AT = datetime(2026, 11, 30, 9, tzinfo=UTC)
 ENDS = {"estimate": 2.0, "low": 1.0, "high": 3.0}

@@ -15,8 +15,13 @@ import httpx
 import pytest
 
 from collecting import START, span, traces
-from prefixscope.analyzer import arrivals, doctor, doctor_command, doctor_files, doctor_install, spool_losses
-from prefixscope.analyzer.doctor import Check
+from prefixscope.analyzer import spool_losses
+from prefixscope.analyzer.collect import arrivals
+from prefixscope.analyzer.doctor import command as doctor_command
+from prefixscope.analyzer.doctor import examination as doctor
+from prefixscope.analyzer.doctor import files as doctor_files
+from prefixscope.analyzer.doctor import install as doctor_install
+from prefixscope.analyzer.doctor.examination import Check
 from prefixscope.analyzer.ingest import read
 from prefixscope.otel_plugin import mounts
 from prefixscope.otel_plugin.capture import Capture
@@ -346,7 +351,7 @@ for name in ("duckdb", "polars", "pyarrow", "numpy", "orjson", "rich", "zstandar
     sys.modules[name] = None
 real = util.find_spec
 util.find_spec = lambda name, *rest: None if name == "duckdb" else real(name, *rest)
-from prefixscope.analyzer import doctor, doctor_command
+from prefixscope.analyzer.doctor import command, examination as doctor
 environment = {{"HOME": "/nowhere", "PREFIXSCOPE_KEY": "k", **{QUIET!r}}}
 checks = doctor.examine(environment, datetime.fromtimestamp({NOW.timestamp()}, UTC))
 print([check.message for check in checks if "could not be made" in check.message or check.name == "store"])

@@ -12,8 +12,10 @@ import pytest
 
 import leaky_log
 from auditing import AT
-from prefixscope.analyzer import audit, export_focus, focus, ingest, store
+from prefixscope.analyzer import audit, ingest, store
 from prefixscope.analyzer.errors import InputError
+from prefixscope.analyzer.export import command as export_focus
+from prefixscope.analyzer.export import focus
 from prefixscope.otel_plugin.fingerprint import Fingerprinter
 
 SAMPLE = Path(__file__).parents[2] / "sample_traces" / "request_log.jsonl.gz"

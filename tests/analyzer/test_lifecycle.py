@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prefixscope.analyzer import ledger, lifecycle
-from prefixscope.analyzer.decisions import BY_CHECK, BY_PEOPLE, STATUSES, Decision
 from prefixscope.analyzer.errors import UsageError
-from prefixscope.analyzer.known import known
-from prefixscope.analyzer.lifecycle import FOLLOWS, ORDER, State, require_allowed, states
+from prefixscope.analyzer.lifecycle import ledger
+from prefixscope.analyzer.lifecycle import states as lifecycle
+from prefixscope.analyzer.lifecycle.decisions import BY_CHECK, BY_PEOPLE, STATUSES, Decision
+from prefixscope.analyzer.lifecycle.known import known
+from prefixscope.analyzer.lifecycle.states import FOLLOWS, ORDER, State, require_allowed, states
 
 DAY_ONE = datetime(2026, 11, 2, 9, tzinfo=UTC)
 SAVED = {"estimate": 2.0, "low": 1.0, "high": 3.0}

@@ -12,8 +12,10 @@ import pytest
 
 import fixed_log
 from fixed_log import Log
-from prefixscope.analyzer import audit, decisions, ingest, lifecycle_commands, store
+from prefixscope.analyzer import audit, ingest, store
 from prefixscope.analyzer.errors import PrefixscopeError
+from prefixscope.analyzer.lifecycle import commands as lifecycle_commands
+from prefixscope.analyzer.lifecycle import decisions
 from prefixscope.otel_plugin.fingerprint import Fingerprinter
 
 LOG = Log()

@@ -10,8 +10,8 @@ from genai_prices import calc_price
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prefixscope.analyzer import price_overlay
-from prefixscope.analyzer.money import BUCKETS, PriceBook
+from prefixscope.analyzer.prices import overlay as price_overlay
+from prefixscope.analyzer.prices.money import BUCKETS, PriceBook
 from prefixscope.otel_plugin.record import Usage
 from prefixscope.otel_plugin.usage import from_body
 
@@ -292,5 +292,5 @@ def test_importing_money_does_not_import_the_price_list() -> None:
     import subprocess  # noqa: PLC0415
     import sys  # noqa: PLC0415
 
-    code = "import sys, prefixscope.analyzer.money; sys.exit('genai_prices' in sys.modules)"
+    code = "import sys, prefixscope.analyzer.prices.money; sys.exit('genai_prices' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

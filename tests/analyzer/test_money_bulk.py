@@ -10,8 +10,8 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prefixscope.analyzer.call_rates import MONEY, RATE_COLUMNS, cost, rate_calls
-from prefixscope.analyzer.money import BUCKETS, PriceBook
+from prefixscope.analyzer.prices.call_rates import MONEY, RATE_COLUMNS, cost, rate_calls
+from prefixscope.analyzer.prices.money import BUCKETS, PriceBook
 
 BOOK = PriceBook()
 SCHEMA: dict[str, Any] = {

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from prefixscope.analyzer.money import PriceBook
+from prefixscope.analyzer.prices.money import PriceBook
 from prefixscope.otel_plugin.record import Usage
 from prefixscope.otel_plugin.usage import from_usage
 

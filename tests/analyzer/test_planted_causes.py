@@ -15,8 +15,9 @@ from rich.console import Console
 
 import auditing
 import causes
-from prefixscope.analyzer import audit, ingest, ledger, store
-from prefixscope.analyzer.known import Known
+from prefixscope.analyzer import audit, ingest, store
+from prefixscope.analyzer.lifecycle import ledger
+from prefixscope.analyzer.lifecycle.known import Known
 from prefixscope.analyzer.report import terminal
 from prefixscope.otel_plugin.fingerprint import Fingerprinter
 

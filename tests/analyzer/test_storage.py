@@ -10,8 +10,8 @@ import pytest
 from rich.console import Console
 
 import auditing
-from prefixscope.analyzer import ledger
-from prefixscope.analyzer.known import Known
+from prefixscope.analyzer.lifecycle import ledger
+from prefixscope.analyzer.lifecycle.known import Known
 from prefixscope.analyzer.report import markdown, terminal
 
 TOKENS = 40_000

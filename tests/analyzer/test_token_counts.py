@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from prefixscope.analyzer.token_counts import Count, count
+from prefixscope.analyzer.counting.token_counts import Count, count
 
 
 @pytest.fixture(autouse=True)

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import auditing
-from prefixscope.analyzer import families, ragged, store, tokens, traffic
+from prefixscope.analyzer import families, ragged, store, traffic
 from prefixscope.analyzer.atoms import contents_of
+from prefixscope.analyzer.counting import tokens
 from prefixscope.analyzer.ingest import Observed
 from prefixscope.analyzer.traffic import Traffic
 from prefixscope.otel_plugin.fingerprint import Fingerprinter

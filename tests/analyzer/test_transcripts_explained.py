@@ -13,8 +13,9 @@ import polars as pl
 import pytest
 
 import auditing
-from prefixscope.analyzer import audit, families, fronts, store, tokens, traffic
+from prefixscope.analyzer import audit, families, store, traffic
 from prefixscope.analyzer.atoms import contents_of
+from prefixscope.analyzer.counting import fronts, tokens
 from prefixscope.analyzer.ingest import read
 from prefixscope.analyzer.store import Store
 from prefixscope.analyzer.traffic import Traffic

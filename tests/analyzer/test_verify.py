@@ -18,14 +18,15 @@ from hypothesis import strategies as st
 
 import fixed_log
 from fixed_log import DAYS, FIXED_DAY, Log
-from prefixscope.analyzer import audit, checks, confounders, decisions, ingest, store
-from prefixscope.analyzer.checks import Board
-from prefixscope.analyzer.counterfactual import STRATA, saved, with_stratum
-from prefixscope.analyzer.decisions import Decision
-from prefixscope.analyzer.known import Told
+from prefixscope.analyzer import audit, ingest, store
+from prefixscope.analyzer.lifecycle import checks, confounders, decisions
+from prefixscope.analyzer.lifecycle.checks import Board
+from prefixscope.analyzer.lifecycle.counterfactual import STRATA, saved, with_stratum
+from prefixscope.analyzer.lifecycle.decisions import Decision
+from prefixscope.analyzer.lifecycle.known import Told
+from prefixscope.analyzer.lifecycle.verify import MIN_CALLS, MIN_DAYS, Fix, Verdict, returned_on, verify
 from prefixscope.analyzer.store import Store
 from prefixscope.analyzer.traffic import INPUT_BUCKETS
-from prefixscope.analyzer.verify import MIN_CALLS, MIN_DAYS, Fix, Verdict, returned_on, verify
 from prefixscope.otel_plugin.fingerprint import Fingerprinter
 
 AT = datetime(2026, 12, 7, tzinfo=UTC)

@@ -22,7 +22,8 @@ from unittest.mock import patch
 
 import _workload
 
-from prefixscope.analyzer import audit, baseline, breaks, ingest, markers, savings, store, tokens, traffic, unclaimed
+from prefixscope.analyzer import audit, baseline, breaks, ingest, savings, store, traffic, unclaimed
+from prefixscope.analyzer.counting import markers, tokens
 from prefixscope.analyzer.report import data
 from prefixscope.otel_plugin.fingerprint import Fingerprinter
 

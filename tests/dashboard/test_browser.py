@@ -16,7 +16,8 @@ from playwright.sync_api import Browser
 import browsing
 from browsing import Watch, served, watched
 from dashboards import HOSTILE, MAIN, SIDEBAR, TITLES
-from prefixscope.analyzer import decisions, store
+from prefixscope.analyzer import store
+from prefixscope.analyzer.lifecycle import decisions
 from prefixscope.dashboard import intake
 from prefixscope.dashboard.command import SAMPLE
 

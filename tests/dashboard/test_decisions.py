@@ -9,7 +9,8 @@ import fixed_log
 import leaky_log
 from auditing import AT
 from dashboards import Run, choice
-from prefixscope.analyzer import checks, decisions, store
+from prefixscope.analyzer import store
+from prefixscope.analyzer.lifecycle import checks, decisions
 from prefixscope.dashboard import intake
 
 

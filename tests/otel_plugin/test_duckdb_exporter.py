@@ -19,7 +19,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from collecting import calls
 from fake_provider.server import FakeProvider
-from prefixscope.analyzer import arrivals
+from prefixscope.analyzer.collect import arrivals
 from prefixscope.analyzer.ingest import Observed, read
 from prefixscope.otel_plugin import duckdb_exporter, exported_spans, spool
 from prefixscope.otel_plugin.duckdb_exporter import DuckDBSpanExporter
@@ -143,7 +143,7 @@ UNREAD: dict[str, tuple[str, Callable[..., Any], str]] = {
         "pip install 'prefixscope[audit]'",
     ),
     "no key": ("prefixscope.otel_plugin.keys.load_key", no_key, "set PREFIXSCOPE_KEY"),
-    "a bug": ("prefixscope.analyzer.arrivals.of_documents", broken, "spans could not be read (RuntimeError)"),
+    "a bug": ("prefixscope.analyzer.collect.arrivals.of_documents", broken, "spans could not be read (RuntimeError)"),
 }
 
 

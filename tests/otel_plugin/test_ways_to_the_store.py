@@ -13,7 +13,8 @@ import pytest
 import exchanges
 from collecting import calls, collecting
 from fake_provider.server import FakeProvider
-from prefixscope.analyzer import arrivals, audit, store
+from prefixscope.analyzer import audit, store
+from prefixscope.analyzer.collect import arrivals
 from prefixscope.analyzer.ingest import read
 from prefixscope.otel_plugin.fingerprint import Fingerprinter
 

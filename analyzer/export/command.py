@@ -34,8 +34,9 @@ def run(arguments: argparse.Namespace) -> int:
         StoreError: the store cannot be read.
         InputError: the file cannot be written.
     """
-    from prefixscope.analyzer import focus, store  # noqa: PLC0415 - DuckDB and Polars, only for this command
+    from prefixscope.analyzer import store  # noqa: PLC0415 - DuckDB and Polars, only for this command
     from prefixscope.analyzer.audit import Selection  # noqa: PLC0415
+    from prefixscope.analyzer.export import focus  # noqa: PLC0415 - DuckDB and Polars, only for this command
 
     since, until = (naive(time) if time else None for time in (arguments.since, arguments.until))
     with store.opened(arguments.db, read_only=True) as opened:

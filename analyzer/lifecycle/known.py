@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from prefixscope.analyzer.decisions import Decision
 from prefixscope.analyzer.errors import UsageError
 from prefixscope.analyzer.fixes import FIXES
+from prefixscope.analyzer.lifecycle.decisions import Decision
 from prefixscope.analyzer.store import Store
 from prefixscope.analyzer.times import in_utc
 

@@ -45,13 +45,13 @@ def examine(environment: Mapping[str, str], now: datetime, store: Path | None = 
         now: the time, with a time zone.
         store: the DuckDB file; None = the one that the exporter would write.
     """
-    from prefixscope.analyzer import doctor_files, doctor_install  # noqa: PLC0415 - they need Check
+    from prefixscope.analyzer.doctor import files, install  # noqa: PLC0415 - they need Check
 
     settings, problems = Settings.read(environment)
     patient = Patient(environment, settings, store or settings.db_file(environment), now)
     return [
-        *doctor_install.settings(patient, problems),
-        *(check for look in (*doctor_install.LOOKS, *doctor_files.LOOKS) for check in _looked(look, patient)),
+        *install.settings(patient, problems),
+        *(check for look in (*install.LOOKS, *files.LOOKS) for check in _looked(look, patient)),
     ]
 
 

@@ -9,7 +9,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from prefixscope.analyzer import fronts, ragged, tool_prompts
+from prefixscope.analyzer import ragged
+from prefixscope.analyzer.counting import fronts, tool_prompts
 from prefixscope.analyzer.families import Families
 from prefixscope.analyzer.prompts import MESSAGES
 from prefixscope.analyzer.ragged import Bools, Floats, Ints

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from prefixscope.analyzer import doctor
+from prefixscope.analyzer.doctor import examination
 from prefixscope.analyzer.report.wording import plain
 
 _SIGNS: Final = {"ok": "ok     ", "warning": "warning", "failed": "FAILED "}
@@ -32,15 +32,15 @@ def add_parser(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Prints what was found; gives 1 if something failed."""
-    checks = doctor.examine(os.environ, datetime.now(UTC), arguments.db)
+    checks = examination.examine(os.environ, datetime.now(UTC), arguments.db)
     if arguments.json:
-        sys.stdout.write(json.dumps(doctor.as_json(checks), indent=2) + "\n")
+        sys.stdout.write(json.dumps(examination.as_json(checks), indent=2) + "\n")
     else:
         sys.stdout.writelines(f"{line}\n" for line in _lines(checks))
-    return int(not doctor.is_well(checks))
+    return int(not examination.is_well(checks))
 
 
-def _lines(checks: list[doctor.Check]) -> Iterator[str]:
+def _lines(checks: list[examination.Check]) -> Iterator[str]:
     width = max(len(check.name) for check in checks)
     for check in checks:
         yield plain(f"{_SIGNS[check.state]}  {check.name:<{width}}  {check.message}")

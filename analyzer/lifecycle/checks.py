@@ -13,15 +13,15 @@ from typing import Final
 
 import polars as pl
 
-from prefixscope.analyzer import decisions, known
 from prefixscope.analyzer.audit import with_costs
-from prefixscope.analyzer.confounders import Confounder, of_mix
-from prefixscope.analyzer.decisions import Decision
-from prefixscope.analyzer.known import Known, Told, causes
-from prefixscope.analyzer.lifecycle import Lives, State, returned_on, states
+from prefixscope.analyzer.lifecycle import decisions, known
+from prefixscope.analyzer.lifecycle.confounders import Confounder, of_mix
+from prefixscope.analyzer.lifecycle.decisions import Decision
+from prefixscope.analyzer.lifecycle.known import Known, Told, causes
+from prefixscope.analyzer.lifecycle.states import Lives, State, returned_on, states
+from prefixscope.analyzer.lifecycle.verify import NOT_ENOUGH, Fix, Verdict, verify
 from prefixscope.analyzer.store import Store
 from prefixscope.analyzer.times import naive
-from prefixscope.analyzer.verify import NOT_ENOUGH, Fix, Verdict, verify
 
 SIGNED: Final = "prefixscope"
 """Who signs what a check found."""

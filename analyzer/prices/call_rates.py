@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import polars as pl
 
-from prefixscope.analyzer.money import BUCKETS, PriceBook, Rates
+from prefixscope.analyzer.prices.money import BUCKETS, PriceBook, Rates
 
 MONEY: Final = pl.Decimal(38, 15)  # USD per token; int64 tokens times this keep the scale, in Polars and in DuckDB
 RATE_COLUMNS: Final = tuple(f"rate_{bucket}" for bucket in BUCKETS)

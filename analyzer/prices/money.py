@@ -16,7 +16,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
 
 from prefixscope.analyzer.model_names import bare_name
-from prefixscope.analyzer.price_overlay import Overlay, overlay
+from prefixscope.analyzer.prices.overlay import Overlay, overlay
 from prefixscope.otel_plugin.providers import canonical, identify
 from prefixscope.otel_plugin.record import Usage
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time
 from typing import Any, Final
 
-from prefixscope.analyzer.decisions import BY_CHECK, Decision
 from prefixscope.analyzer.errors import UsageError
+from prefixscope.analyzer.lifecycle.decisions import BY_CHECK, Decision
 from prefixscope.analyzer.times import in_utc, iso
 
 OPEN: Final = "open"

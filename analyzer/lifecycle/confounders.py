@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import polars as pl
 
-from prefixscope.analyzer.counterfactual import PAUSES
+from prefixscope.analyzer.lifecycle.counterfactual import PAUSES
 from prefixscope.analyzer.traffic import INPUT_BUCKETS, WRITE_BUCKETS
 
 _MIX: Final = 0.10  # share of calls that a mix must move to be told

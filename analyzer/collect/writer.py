@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 
 import duckdb
 
-from prefixscope.analyzer import arrivals
-from prefixscope.analyzer.arrivals import Items
+from prefixscope.analyzer.collect import arrivals
+from prefixscope.analyzer.collect.arrivals import Items
 from prefixscope.analyzer.errors import StoreError
 
 GATHER: Final = 5.0  # seconds from one transaction to the next

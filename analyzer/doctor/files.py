@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from prefixscope.analyzer import spool_losses
-from prefixscope.analyzer.doctor import Check, Look, Patient
+from prefixscope.analyzer.doctor.examination import Check, Look, Patient
 from prefixscope.analyzer.errors import StoreError
 from prefixscope.otel_plugin import keys, spool
 from prefixscope.otel_plugin.fingerprint import Fingerprinter

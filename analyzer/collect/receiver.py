@@ -22,9 +22,9 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 )
 from opentelemetry.proto.trace.v1.trace_pb2 import Status
 
-from prefixscope.analyzer import collect_body
-from prefixscope.analyzer.collect_body import RefusedError
-from prefixscope.analyzer.collect_writer import Writer
+from prefixscope.analyzer.collect import body as collect_body
+from prefixscope.analyzer.collect.body import RefusedError
+from prefixscope.analyzer.collect.writer import Writer
 from prefixscope.analyzer.ingest import Rejected, otlp_http
 from prefixscope.analyzer.ingest.otlp_http import Encoding, Signal
 from prefixscope.analyzer.ingest.results import Place

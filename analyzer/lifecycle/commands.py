@@ -13,8 +13,8 @@ from prefixscope.analyzer.report.wording import plain
 from prefixscope.analyzer.times import day, moment
 
 if TYPE_CHECKING:
-    from prefixscope.analyzer.checks import Board
-    from prefixscope.analyzer.known import Told
+    from prefixscope.analyzer.lifecycle.checks import Board
+    from prefixscope.analyzer.lifecycle.known import Told
 
 
 def add_parsers(commands: Any) -> None:
@@ -48,7 +48,7 @@ def _add(commands: Any, name: str, purpose: str) -> argparse.ArgumentParser:
 
 def _decide(arguments: argparse.Namespace) -> int:
     """Accept, fixed, dismiss: checks the decision against what was decided before, and keeps it."""
-    from prefixscope.analyzer import decisions, lifecycle  # noqa: PLC0415 - DuckDB and Polars, only for these commands
+    from prefixscope.analyzer.lifecycle import decisions, states  # noqa: PLC0415 - DuckDB and Polars, only for these commands
 
     now = _now()
     found = _board(arguments.db, now)
@@ -64,7 +64,7 @@ def _decide(arguments: argparse.Namespace) -> int:
         reason=getattr(arguments, "reason", ""),
         **optional,
     )
-    lifecycle.require_allowed(found.state(told), decision)
+    states.require_allowed(found.state(told), decision)
     path = decisions.path_beside(arguments.db)
     decisions.append(path, decision)
     _tell(found.notes)
@@ -77,7 +77,8 @@ def _decide(arguments: argparse.Namespace) -> int:
 
 def _verify(arguments: argparse.Namespace) -> int:
     """Checks one fix or all, keeps what is new, and prints what was found."""
-    from prefixscope.analyzer import checks, decisions, store  # noqa: PLC0415
+    from prefixscope.analyzer import store  # noqa: PLC0415
+    from prefixscope.analyzer.lifecycle import checks, decisions  # noqa: PLC0415
     from prefixscope.analyzer.report import verdicts  # noqa: PLC0415
 
     now = _now()
@@ -98,7 +99,8 @@ def _verify(arguments: argparse.Namespace) -> int:
 
 
 def _board(path: Path, now: datetime) -> "Board":
-    from prefixscope.analyzer import checks, store  # noqa: PLC0415
+    from prefixscope.analyzer import store  # noqa: PLC0415
+    from prefixscope.analyzer.lifecycle import checks  # noqa: PLC0415
 
     with store.opened(path, read_only=True) as opened:
         found = checks.board(opened, path, now)

@@ -14,8 +14,8 @@ from prefixscope.analyzer.errors import StoreError, UsageError
 from prefixscope.analyzer.report.wording import plain
 
 if TYPE_CHECKING:
-    from prefixscope.analyzer.collect import Receiver
-    from prefixscope.analyzer.collect_writer import Writer
+    from prefixscope.analyzer.collect.receiver import Receiver
+    from prefixscope.analyzer.collect.writer import Writer
 
 _PORT: Final = 4318  # OTLP over HTTP
 _ENDINGS: Final = (signal.SIGTERM, signal.SIGINT)
@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
     """
     _check_address(arguments)
     from prefixscope.analyzer import store  # noqa: PLC0415 - DuckDB and Polars, only for this command
-    from prefixscope.analyzer.collect_writer import Writer  # noqa: PLC0415
+    from prefixscope.analyzer.collect.writer import Writer  # noqa: PLC0415
 
     with store.opened(arguments.db):
         pass  # made or migrated now, or refused while somebody is looking
@@ -89,7 +89,7 @@ def _check_address(arguments: argparse.Namespace) -> None:
 
 
 def _listening(arguments: argparse.Namespace, writer: "Writer") -> "Receiver":
-    from prefixscope.analyzer.collect import Receiver  # noqa: PLC0415
+    from prefixscope.analyzer.collect.receiver import Receiver  # noqa: PLC0415
     from prefixscope.otel_plugin.fingerprint import Fingerprinter  # noqa: PLC0415
     from prefixscope.otel_plugin.keys import load_key  # noqa: PLC0415
 

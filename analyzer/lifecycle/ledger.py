@@ -6,8 +6,8 @@ Only a check of the calls puts dollars behind a fix: one that is said to be live
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from prefixscope.analyzer.known import Known
-from prefixscope.analyzer.lifecycle import ORDER, TO_DO, State
+from prefixscope.analyzer.lifecycle.known import Known
+from prefixscope.analyzer.lifecycle.states import ORDER, TO_DO, State
 from prefixscope.analyzer.report.wording import counted, usd, usd_range
 from prefixscope.analyzer.times import iso
 

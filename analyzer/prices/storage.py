@@ -53,7 +53,7 @@ def of_calls(calls: pl.DataFrame) -> pl.DataFrame:
 
 @cache
 def _rows() -> tuple[tuple[tuple[str, ...], Decimal], ...]:
-    text = resources.files("prefixscope.analyzer").joinpath("storage_prices.toml").read_text("utf-8")
+    text = resources.files(__package__).joinpath("storage_prices.toml").read_text("utf-8")
     return tuple((tuple(row["models"]), Decimal(row["usd"])) for row in tomllib.loads(text)["price"])
 
 

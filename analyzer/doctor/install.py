@@ -12,7 +12,7 @@ from pathlib import Path
 from shutil import which
 from typing import Final
 
-from prefixscope.analyzer.doctor import Check, Look, Patient
+from prefixscope.analyzer.doctor.examination import Check, Look, Patient
 from prefixscope.otel_plugin import mounts
 from prefixscope.otel_plugin.capture import Capture
 from prefixscope.otel_plugin.settings import Settings, variable

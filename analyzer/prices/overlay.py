@@ -117,7 +117,7 @@ class Overlay:
 @cache
 def overlay() -> Overlay:
     """The packaged overlay."""
-    text = resources.files("prefixscope.analyzer").joinpath("prices_overlay.toml").read_text(encoding="utf-8")
+    text = resources.files(__package__).joinpath("prices_overlay.toml").read_text(encoding="utf-8")
     return parse(tomllib.loads(text))
 
 

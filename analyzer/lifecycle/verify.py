@@ -11,9 +11,9 @@ from typing import Any, Final
 
 import polars as pl
 
-from prefixscope.analyzer import confounders
-from prefixscope.analyzer.confounders import Confounder
-from prefixscope.analyzer.counterfactual import Saved, saved, with_stratum
+from prefixscope.analyzer.lifecycle import confounders
+from prefixscope.analyzer.lifecycle.confounders import Confounder
+from prefixscope.analyzer.lifecycle.counterfactual import Saved, saved, with_stratum
 from prefixscope.analyzer.times import in_utc, iso, naive
 from prefixscope.analyzer.traffic import INPUT_BUCKETS
 

@@ -1,0 +1,1 @@
+"""COLLECT: an OTLP receiver beside a running store."""

@@ -1,0 +1,1 @@
+"""COUNT: tokens of every part of a prompt, from bytes and what the provider reported."""

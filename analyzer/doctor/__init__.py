@@ -1,0 +1,1 @@
+"""DOCTOR: whether capture works on this machine."""

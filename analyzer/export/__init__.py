@@ -1,0 +1,1 @@
+"""EXPORT: costs for other tools."""

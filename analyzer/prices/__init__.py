@@ -1,0 +1,1 @@
+"""PRICE: what a token costs, exact, at the call's own time."""
