@@ -29,6 +29,7 @@ DENSITY = {
     "address": 2.1,
 }
 _REFERRING = ("tool_call", "tool_result")  # kinds of segments that name the call they are of
+_REFERENCE = np.uint64(0x7265666572)
 _IDS = ("random_id", "uuid", "hash")
 # An image counts by its pixels, not by the bytes of its file: (w·h)/750 and at most 1,600 tokens at Anthropic, 85 and
 # 170 a tile at OpenAI, 258 a tile at Gemini. A larger file weighs as a thousand tokens of prose.
@@ -72,7 +73,11 @@ def contents_of(table: pa.Table) -> Contents:
     pieces, kinds = _pieces(table)
     refers = _references(pieces, kinds, frame["kind"].is_in(_REFERRING).to_numpy())
     reference_weight = ragged.group_sums(np.where(refers, pieces.weight, 0.0), pieces.offsets)
-    pieces = replace(pieces, weight=np.where(refers, 0.0, pieces.weight))
+    pieces = replace(
+        pieces,
+        weight=np.where(refers, 0.0, pieces.weight),
+        ids=np.where(refers, ragged.mix(pieces.ids ^ _REFERENCE), pieces.ids),  # another piece than the id in a text
+    )
     parts = _parts(pieces, begins_unit, kinds)
     del pieces
     _, number = ragged.factorize(parts.ids)

@@ -11,10 +11,8 @@ from prefixscope.analyzer.replay import Outcome
 from prefixscope.analyzer.traffic import WRITE_BUCKETS, Traffic
 
 BUCKETS = ("uncached", "read", "kept_alive", "write_5m", "write_30m", "write_1h", "write_12h")
-"""Where tokens are moved to and from; ``kept_alive`` is what pings read, at the price of a read."""
-
-
-_PRICED_AS = {"kept_alive": "read"}
+"""Where tokens are moved to and from; ``kept_alive`` is all that pings process."""
+_BILLED = tuple(name for name in BUCKETS if name != "kept_alive")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +23,7 @@ class Change:
     usd: Mapping[str, Floats]  # bucket -> change in dollars
     saved: Floats
     doubtful: Floats  # dollars of ``saved`` that hang on the last step of a rounded read
+    pings_missed: Floats  # dollars that the pings after each call would cost if none of them read anything
 
 
 def _total(outcome: Outcome) -> Floats:
@@ -41,12 +40,8 @@ class Bill:
         self._base = base
         self._reported = traffic.calls["read"].to_numpy()
         self._written = traffic.calls.select(pl.sum_horizontal(WRITE_BUCKETS)).to_series().to_numpy()
-        self._price = {
-            bucket: np.where(
-                usable, rates[f"rate_{_PRICED_AS.get(bucket, bucket)}"].cast(pl.Float64).fill_null(0.0).to_numpy(), 0.0
-            )
-            for bucket in BUCKETS
-        }
+        self._list = {name: rates[f"rate_{name}"].cast(pl.Float64).fill_null(0.0).to_numpy() for name in _BILLED}
+        self._price = {name: np.where(usable, rate, 0.0) for name, rate in self._list.items()}
         # what a call would save if all of its input were read: no claim goes beyond, however model and bill differ
         usd = rates.select(pl.col("usd_input") - pl.col("input_total") * pl.col("rate_read")).to_series()
         self._limit = np.where(usable, np.maximum(usd.cast(pl.Float64).fill_null(0.0).to_numpy(), 0.0), 0.0)
@@ -64,16 +59,23 @@ class Bill:
         tokens = {"read": gained} | self._writes(fixed)
         # a longer prompt is more to pay: what the buckets do not take from each other comes on top
         longer = _total(fixed) - _total(base)
-        tokens["uncached"] = longer - np.sum(list(tokens.values()), axis=0) + fixed.pinged.get("uncached", 0.0)
-        tokens["kept_alive"] = fixed.pinged.get("kept_alive", np.zeros(len(longer)))
-        saved = -np.sum([tokens[bucket] * price[bucket] for bucket in BUCKETS], axis=0)
+        tokens["uncached"] = longer - np.sum(list(tokens.values()), axis=0)
+        saved = -np.sum([tokens[bucket] * price[bucket] for bucket in _BILLED], axis=0)
         over = saved > self._limit
         kept = np.where(over, self._limit / np.where(over, saved, 1.0), 1.0)
+        at_stake = np.clip(fixed.read - fixed.read_at_least, 0.0, np.maximum(gained * kept, 0.0))
         tokens = {bucket: count * kept for bucket, count in tokens.items()}
-        usd = {bucket: tokens[bucket] * price[bucket] for bucket in BUCKETS}
-        saved, gained = saved * kept, gained * kept
-        at_stake = np.clip(fixed.read - fixed.read_at_least, 0.0, np.maximum(gained, 0.0))
-        return Change(tokens, usd, saved, doubtful=at_stake * np.maximum(price["uncached"] - price["read"], 0.0))
+        usd = {bucket: tokens[bucket] * price[bucket] for bucket in _BILLED}
+        # pings are paid whatever is known of the call in front of them
+        pings = np.sum([np.zeros(len(saved)), *fixed.pinged.values()], axis=0)
+        paid = np.sum([np.zeros(len(saved)), *(n * self._list[name] for name, n in fixed.pinged.items())], axis=0)
+        return Change(
+            tokens | {"kept_alive": pings},
+            usd | {"kept_alive": paid},
+            saved * kept - paid,
+            doubtful=at_stake * np.maximum(price["uncached"] - price["read"], 0.0),
+            pings_missed=pings * self._list["uncached"],
+        )
 
     def _writes(self, fixed: Outcome) -> dict[str, Floats]:
         moved = {name: fixed.writes[name] - self._base.writes[name] for name in fixed.writes}

@@ -200,6 +200,14 @@ def last_segments(prompts: Prompts, chosen: Bools) -> Ints:
     return found
 
 
+def last_rows(rows: Rows, chosen: Bools) -> Ints:
+    """For each call the last of its chosen rows, -1 = it has none."""
+    at = np.flatnonzero(chosen)
+    found = np.full(len(rows.offsets) - 1, -1, dtype=np.int64)
+    found[np.searchsorted(rows.offsets, at, side="right") - 1] = at  # of several, numpy keeps the last
+    return found
+
+
 def _eligible_groups(contents: Contents) -> Ints:
     """Content -> what it is a part of, if that is an eligible message: 0 = of none.
 

@@ -40,7 +40,7 @@ def of_fixes(base: Baseline) -> Mapping[str, Bools]:
         "mark_both": marks,
         "mark_trail": marks,
         "extend_ttl": (outcome.shared > outcome.unexpired) & (longest > traffic.ttl_ms),
-        "keep_alive": outcome.shared > outcome.unexpired,
+        "keep_alive": (outcome.shared > outcome.unexpired) & lifetimes.pingable_calls(traffic),
         "warm_up": outcome.unexpired > outcome.read + _FEW,
         "keep_static_marker": written,
         "drop_markers": written,

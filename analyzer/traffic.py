@@ -57,6 +57,10 @@ class Pings:
     every_ms: Ints  # call -> time from the call to the first, and from each to the next
     rows: Ints  # call -> rows of its prompt that are sent again
 
+    def only(self, chosen: Bools) -> "Pings":
+        """Those behind the chosen calls."""
+        return Pings(self.count[chosen], self.every_ms[chosen], self.rows[chosen])
+
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
@@ -124,6 +128,7 @@ class Traffic:
             calls=self.calls.filter(pl.Series(chosen)),
             prompts=of_calls(self.prompts, chosen),
             rows=of_calls(self.rows, chosen),
+            pings=self.pings.only(chosen) if self.pings else None,
             **{name: getattr(self, name)[chosen] for name in _PER_CALL},
         )
 
@@ -146,13 +151,15 @@ class Traffic:
                 calls=self.calls[begin:end],
                 prompts=portion(self.prompts, begin, end),
                 rows=portion(self.rows, begin, end),
+                pings=None,
                 **{name: getattr(self, name)[begin:end] for name in _PER_CALL},
             )
             yield slice(self.rows.offsets[begin], self.rows.offsets[end]), part
 
     def with_prompts(self, prompts: Prompts) -> "Traffic":
         """The same calls with other segments; rows and their tokens are made anew."""
-        return _counted(replace(self, prompts=prompts, rows=rows_of(prompts, self.contents, lookback_modes(self))))
+        rows = rows_of(prompts, self.contents, lookback_modes(self))
+        return _counted(replace(self, prompts=prompts, rows=rows, pings=None))
 
     def with_warm(self, warm_tokens: Floats) -> "Traffic":
         """The same calls, of each of which so many tokens were cached before the window began."""
@@ -195,9 +202,9 @@ def load(
 
 
 def with_tokens(traffic: Traffic, tokens_per_byte: Floats) -> Traffic:
-    """Counts rows in tokens: bytes by the level's rate, and what the reported total leaves falls to the last block.
+    """Counts rows in tokens: bytes by their matter's rate, and what the reported total leaves falls to the last block.
 
-    The last block is what a call adds; so a prefix weighs the same in every call that shares it.
+    The last block, or run of tool results, is what a call adds; so a prefix weighs the same in all calls that share it.
     """
     traffic = replace(traffic, tokens_per_byte=tokens_per_byte)
     if not len(traffic.rows.atom):
@@ -222,7 +229,9 @@ def estimated_tokens(traffic: Traffic) -> Floats:
     segment = segment_of_rows(traffic)
     rate = traffic.tokens_per_byte[rows.call, _matters(traffic.contents)[segment]]
     text = traffic.contents.atom_weight[rows.atom] * rate
-    frame = frame_tokens(traffic) + reference_weights(traffic) * traffic.tokens_per_byte[rows.call, REFERENCES]
+    frame = frame_tokens(traffic)
+    if traffic.contents.reference_weight.any():
+        frame += reference_weights(traffic) * traffic.tokens_per_byte[rows.call, REFERENCES]
     return (text + frame) * traffic.segment_scale[segment] + unrecorded_tokens(traffic)
 
 
@@ -281,18 +290,14 @@ def _matters(contents: Contents) -> Ints:
 
 def _in_last_block(traffic: Traffic) -> Bools:
     """Rows of each call's last segment; results of tools that were called side by side come together and are one."""
-    rows = traffic.rows
-    if not len(rows.block):
-        return np.zeros(0, dtype=np.bool_)
-    begins = np.flatnonzero(np.diff(rows.block, prepend=-1) | np.diff(rows.call, prepend=-1))
-    results = np.unique(traffic.contents.header[(traffic.contents.kind == "tool_result").to_numpy()])
-    is_result, call = np.isin(rows.head[begins], results), rows.call[begins]
-    goes_on = np.zeros(len(begins), dtype=np.bool_)
-    goes_on[1:] = is_result[1:] & is_result[:-1] & (call[1:] == call[:-1])
-    run = np.maximum.accumulate(np.where(goes_on, 0, np.arange(len(begins))))
-    start = np.zeros(len(traffic), dtype=np.int64)
-    start[call] = begins[run]  # of a call's several, numpy keeps the last
-    return np.arange(len(rows.block)) >= start[rows.call]
+    rows, prompts, contents = traffic.rows, traffic.prompts, traffic.contents
+    lengths = np.diff(rows.offsets)
+    last = np.zeros(len(lengths), dtype=np.int64)
+    last[lengths > 0] = rows.block[rows.offsets[1:][lengths > 0] - 1]
+    other = (contents.kind != "tool_result").to_numpy() & (np.diff(contents.offsets) > 0)
+    before = last_segments(prompts, other)
+    first = np.where(before >= 0, before - prompts.offsets[:-1] + 1, 0)  # of the run of results at the end
+    return rows.block >= np.repeat(np.minimum(first, last).astype(rows.block.dtype), lengths)
 
 
 def _counted(traffic: Traffic) -> Traffic:

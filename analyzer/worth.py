@@ -54,9 +54,10 @@ def of_step(plan: Plan, step: int, fix: str, scope: Scope) -> Worth:
     moved = _moved(fix, before, after)
     hit = members & (moved >= _GAIN)
     doubtful = float((after.doubtful - before.doubtful)[members].sum())
-    pings = sum(row["usd"] for row in formula if row["bucket"] == "kept_alive")  # paid whether they help or not
     rate = 1.0 if FIXES[fix].saves_writes else scope.rate
-    low = max((high + pings - max(doubtful, 0.0)) * rate - pings, 0.0)
+    # of pings, as many find nothing as reads do not come true, and are paid in full
+    missed = (1 - rate) * float((after.pings_missed - before.pings_missed)[members].sum())
+    low = max(min((high - max(doubtful, 0.0)) * rate - missed, high), 0.0)
     return Worth((low, high), hit, float(moved[hit].sum()), scope.confidence, formula)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from prefixscope.analyzer import ragged
-from prefixscope.analyzer.prompts import block_ends
+from prefixscope.analyzer.prompts import block_ends, last_rows
 from prefixscope.analyzer.ragged import Floats, Ids, Ints
 from prefixscope.analyzer.replay import chain_ids
 from prefixscope.analyzer.traffic import (
@@ -56,19 +56,11 @@ def _ends_known(traffic: Traffic, text: Ids) -> pl.DataFrame:
     total = (traffic.input_total - traffic.stored_tokens).astype(np.float64)
     whole = np.flatnonzero(reported & (total > 0))
     cached = total - traffic.calls["uncached"].to_numpy()
-    last = _last_markers(traffic)
+    last = last_rows(rows, rows.marker_ms > 0)
     explicit = traffic.per_card("read_is_entry").astype(np.bool_)
     headed = np.flatnonzero(reported & explicit & (last >= 0) & (cached > 0))
     at = np.concatenate([rows.offsets[1:][whole] - 1, last[headed]])
     return pl.DataFrame({"prefix": text[at], "tokens": np.concatenate([total[whole], cached[headed]])})
-
-
-def _last_markers(traffic: Traffic) -> Ints:
-    """The row of each call's last breakpoint; -1 where there is none."""
-    marked = np.flatnonzero(traffic.rows.marker_ms > 0)
-    found = np.full(len(traffic), -1, dtype=np.int64)
-    np.maximum.at(found, traffic.rows.call[marked], marked)
-    return found
 
 
 def _reads_known(traffic: Traffic, text: Ids) -> pl.DataFrame:
@@ -81,7 +73,7 @@ def _reads_known(traffic: Traffic, text: Ids) -> pl.DataFrame:
     explicit = traffic.per_card("read_is_entry").astype(np.bool_) & (read > 0) & (traffic.stored_tokens == 0)
     wrote = traffic.calls.select(pl.sum_horizontal(WRITE_BUCKETS)).to_series().to_numpy() > 0
     last = np.zeros(len(rows.atom), dtype=np.bool_)
-    found = _last_markers(traffic)
+    found = last_rows(rows, rows.marker_ms > 0)
     last[found[found >= 0]] = True
     at = np.flatnonzero((rows.marker_ms > 0) & block_ends(rows) & explicit[rows.call] & ~(last & wrote[rows.call]))
     ends = ragged.running_sums(rows.tokens, rows.offsets)[at]

@@ -12,7 +12,7 @@ import numpy as np
 from prefixscope.analyzer import ragged
 from prefixscope.analyzer.counting import fronts, tool_prompts
 from prefixscope.analyzer.families import Families
-from prefixscope.analyzer.prompts import MESSAGES
+from prefixscope.analyzer.prompts import MESSAGES, last_rows
 from prefixscope.analyzer.ragged import Bools, Floats, Ints
 from prefixscope.analyzer.traffic import (
     MATTERS,
@@ -32,6 +32,8 @@ _HIGH = 2.0
 _PRIMING_TOKENS = 3.0  # that open the answer, counted as input (OpenAI's cookbook)
 _PRIOR_CALLS = 4.0  # how many calls of a family its model's rates are worth
 _CONTRADICTS, _FEW = 0.1, 0.25  # an equation this far off is left out where no more than so many are
+_FAR = 0.5  # the same before anything is fitted, against the group's median
+_SWAPS, _SLACK = 60, 1e-9  # of the active set: a bound on its turns, and what counts as nothing
 _ROUNDS = 4  # rates and unrecorded beginnings are told from each other
 
 
@@ -41,19 +43,21 @@ def calibrated(traffic: Traffic, families: Families) -> Traffic:
     A call gives one equation: its bytes make its total. Where an explicit cache was used it gives a second one: what
     was read and written together ends at the last breakpoint.
     """
+    if not len(traffic.rows.atom):
+        return traffic
     usable = traffic.known & (traffic.input_total > traffic.stored_tokens)
     usable &= (traffic.calls["usage_state"] != "missing").to_numpy()
     total = (traffic.input_total - traffic.stored_tokens).astype(np.float64)
     whole = _equations(traffic, np.ones(len(traffic.rows.atom), dtype=np.bool_), total - _PRIMING_TOKENS)
     cached: Floats = total - traffic.calls["uncached"].to_numpy()
-    last = _last_marker(traffic)
-    ends_before = usable & (cached > 0) & (last >= 0) & (last < np.diff(traffic.rows.offsets) - 1)
-    heads = _equations(traffic, _places(traffic) <= last[traffic.rows.call], cached)
+    explicit = traffic.per_card("cache") == "explicit"
+    last = last_rows(traffic.rows, (traffic.rows.marker_ms > 0) & explicit[traffic.rows.call])
+    ends_before = usable & (cached > 0) & (last >= 0) & (last < traffic.rows.offsets[1:] - 1)
+    heads = _equations(traffic, np.arange(len(traffic.rows.atom)) <= last[traffic.rows.call], cached)
+    in_front = (last >= 0) & (traffic.rows.level[last] < MESSAGES)
     sizes, tokens = (np.concatenate(pair) for pair in zip(whole, heads, strict=True))
-    tail = tool_prompts.Tail(
-        whole[0] - heads[0], whole[1] - heads[1], ends_before & _in_front_of_messages(traffic, last)
-    )
-    adds = np.concatenate([np.ones(len(traffic)), ~_in_front_of_messages(traffic, last)])
+    tail = tool_prompts.Tail(whole[0] - heads[0], whole[1] - heads[1], ends_before & in_front)
+    adds = np.concatenate([np.ones(len(traffic)), ~in_front])
     chosen = np.concatenate([usable, ends_before])
     model = np.tile(numbered(traffic.calls.select("provider", model=model_name())), 2)
     family = np.tile(families.of_call, 2)
@@ -80,27 +84,6 @@ def _equations(traffic: Traffic, rows: Bools, total: Floats) -> tuple[Floats, Fl
     return np.stack(sizes, axis=1), np.maximum(total - frames, 0.0)
 
 
-def _places(traffic: Traffic) -> Ints:
-    """The number of each row within its call."""
-    offsets = traffic.rows.offsets
-    return np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets))
-
-
-def _last_marker(traffic: Traffic) -> Ints:
-    """Place of the row with each call's last breakpoint, -1 = none or a cache that knows no breakpoints."""
-    rows = traffic.rows
-    marked = np.flatnonzero((rows.marker_ms > 0) & (traffic.per_card("cache") == "explicit")[rows.call])
-    found = np.full(len(traffic), -1, dtype=np.int64)
-    np.maximum.at(found, rows.call[marked], _places(traffic)[marked])
-    return found
-
-
-def _in_front_of_messages(traffic: Traffic, place: Ints) -> Bools:
-    """Calls whose row at that place is not of a message; none where it is -1."""
-    at = np.minimum(traffic.rows.offsets[:-1] + place, len(traffic.rows.level) - 1)
-    return (place >= 0) & (traffic.rows.level[at] < MESSAGES)
-
-
 def _fit_groups(sizes: Floats, total: Floats, group: Ints, usable: Bools, prior: Floats) -> Floats:
     """Rates (calls, MATTERS): one fit for each group of usable calls, and ``prior`` for the rest."""
     rates = prior.copy()
@@ -114,29 +97,48 @@ def _fit_groups(sizes: Floats, total: Floats, group: Ints, usable: Bools, prior:
 
 
 def _fit(sizes: Floats, total: Floats, prior: Floats) -> Floats:
-    """Rates of one group: (MATTERS,). Where few calls contradict the rest, they are left out."""
-    rates = _least_squares(sizes, total, prior)
-    doubtful = np.abs(sizes @ rates - total) > _CONTRADICTS * total
-    if 0 < doubtful.sum() <= _FEW * len(total):
-        return _least_squares(sizes[~doubtful], total[~doubtful], prior)
-    return rates
+    """Rates of one group: (MATTERS,). Where few calls contradict the rest, they are left out.
+
+    What is far from the median by the prior's rates has no part in the first fit, so that it cannot bend it.
+    """
+    expected = np.maximum(sizes @ prior, 1.0)
+    ratio = total / expected
+    kept = np.abs(ratio - np.median(ratio)) <= _FAR * np.median(ratio)
+    rates = _least_squares(sizes, total, prior, kept)
+    sound = np.abs(sizes @ rates - total) <= _CONTRADICTS * total
+    return rates if sound.all() else _least_squares(sizes, total, prior, sound)
 
 
-def _least_squares(sizes: Floats, total: Floats, prior: Floats) -> Floats:
+def _least_squares(sizes: Floats, total: Floats, prior: Floats, chosen: Bools) -> Floats:
     """Least squares of total = sizes · rates, drawn towards the prior scaled to the group's overall rate.
 
-    A rate that would leave its bounds stays at them, and the others are fitted to what that leaves.
+    ``chosen`` equations count, or all where more than a few would be left out. Rates stay within their bounds.
     """
+    if chosen.sum() >= (1 - _FEW) * len(total):
+        sizes, total = sizes[chosen], total[chosen]
     centre = prior * total.sum() / max(float((sizes @ prior).sum()), 1.0)
     strength = _PRIOR_CALLS * np.maximum((sizes**2).mean(axis=0), 1.0) / 100
     left = sizes.T @ sizes + np.diag(strength)
-    right = left @ centre + sizes.T @ (total - sizes @ centre)
-    rates, free = centre.copy(), np.ones(MATTERS, dtype=np.bool_)
-    while free.any():
+    return _within_bounds(left, left @ centre + sizes.T @ (total - sizes @ centre), centre)
+
+
+def _within_bounds(left: Floats, right: Floats, start: Floats) -> Floats:
+    """The least of x · left · x / 2 - right · x for x between ``_LOW`` and ``_HIGH``: an active set.
+
+    What leaves its bounds is held at them, the farthest first, and let go again once it would rather be inside.
+    """
+    rates, free = start.copy(), np.ones(MATTERS, dtype=np.bool_)
+    for _ in range(_SWAPS):
         rates[free] = np.linalg.solve(left[np.ix_(free, free)], right[free] - left[np.ix_(free, ~free)] @ rates[~free])
-        outside = free & ((rates < _LOW) | (rates > _HIGH))
-        if not outside.any():
+        beyond = np.where(free, np.maximum(_LOW - rates, rates - _HIGH), 0.0)
+        if (beyond > 0).any():
+            farthest = int(np.argmax(beyond))
+            rates[farthest] = np.clip(rates, _LOW, _HIGH)[farthest]
+            free[farthest] = False
+            continue
+        pull = right - left @ rates
+        inwards = ~free & np.where(rates <= _LOW, pull > _SLACK * np.abs(right), pull < -_SLACK * np.abs(right))
+        if not inwards.any():
             break
-        rates[outside] = np.clip(rates, _LOW, _HIGH)[outside]
-        free &= ~outside
-    return rates
+        free[np.argmax(np.where(inwards, np.abs(pull), -1.0))] = True
+    return np.clip(rates, _LOW, _HIGH)

@@ -128,9 +128,11 @@ def of_ttl(case: Case) -> Told:
 
 def _pinged(case: Case, facts: dict[str, Any]) -> str:
     """How to keep the prompt alive; how often goes into the facts."""
-    pings = lifetimes.keep_alive(case.traffic, case.families, case.members).pings
-    assert pings is not None
-    followed = np.flatnonzero(case.members & (pings.count > 0))
+    mine = np.ones(int(case.members.sum()), dtype=np.bool_)
+    pings = lifetimes.keep_alive(case.traffic.only(case.members), case.families.only(case.members), mine).pings
+    if pings is None:  # it is by the fixes before it that there is something to keep alive
+        return "While nobody calls, send the static part again shortly before it expires, a few times in a row."
+    followed = np.flatnonzero(pings.count > 0)
     every_ms, most = int(pings.every_ms[followed].min()), int(pings.count[followed].max())
     facts |= {"ping_seconds": every_ms // 1000, "most_pings": most, "pings": int(pings.count[followed].sum())}
     times = "once" if most == 1 else f"at most {most:,} times in a row"

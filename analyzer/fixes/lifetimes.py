@@ -8,14 +8,16 @@ import numpy as np
 from prefixscope.analyzer import ragged
 from prefixscope.analyzer.families import Families, opening
 from prefixscope.analyzer.fixes.volatile import last_static
-from prefixscope.analyzer.prompts import block_ends
+from prefixscope.analyzer.prompts import block_ends, last_rows
 from prefixscope.analyzer.ragged import Bools, Ints
 from prefixscope.analyzer.replay.chains import chain_ids
+from prefixscope.analyzer.replay.outcome import switched_off
 from prefixscope.analyzer.traffic import Pings, Traffic
 
 _IN_TIME = 0.9  # of a lifetime passes before a ping: clocks differ, and requests take their time
 _MOST_PINGS = 12  # in a row
 _PINGS_A_MISS = 9  # what a miss costs, in pings, where a read costs a tenth; the replay tells what is true
+_MOST_ROWS = 4  # times the rows of the traffic: pings that are more than that are not replayed, nor claimed
 _FOR_EVER_MS = 10**15
 
 
@@ -46,25 +48,33 @@ def keep_alive(traffic: Traffic, families: Families, where: Bools) -> Traffic:
     every_ms = np.maximum((_IN_TIME * lifetime_ms).astype(np.int64), 1)
     thread = ragged.factorize(chain_ids(traffic)[at[calls]])[1]
     pause_ms = _pauses_ms(traffic.at_ms[calls], thread)
-    most = _best_number(pause_ms, every_ms[calls], lifetime_ms[calls], thread)
+    needed = np.maximum(pause_ms - 1, 0) // every_ms[calls]
+    most = _best_number(needed, pause_ms > lifetime_ms[calls], thread)
     count = np.zeros(len(traffic), dtype=np.int64)
-    count[calls] = np.minimum((pause_ms - 1) // every_ms[calls], most[thread])
+    count[calls] = np.minimum(needed, most[thread])
     rows = np.where(at >= 0, at - traffic.rows.offsets[:-1] + 1, 0)
+    sent = int((count * rows).sum())
+    if not 0 < sent <= _MOST_ROWS * len(traffic.rows.atom):
+        return traffic
     return replace(traffic, pings=Pings(count, every_ms, rows))
+
+
+def pingable_calls(traffic: Traffic) -> Bools:
+    """Calls of caches that can be kept alive: every prefix or marked blocks, read at all, and not stored apart."""
+    automatic = (traffic.per_card("cache") == "automatic") & (traffic.per_card("keeps") == "prefixes")
+    by_blocks = (traffic.per_card("cache") == "explicit") & (traffic.per_card("lookback_unit") == "block")
+    return (automatic & ~switched_off(traffic) | by_blocks) & (traffic.stored_tokens == 0) & traffic.known
 
 
 def _kept_alive(traffic: Traffic, families: Families, where: Bools) -> tuple[Ints, Ints]:
     """For each call the row up to which it is sent again, -1 where it is not, and how long that lives, ms."""
     rows = traffic.rows
     end = last_static(traffic, opening(traffic, families))
-    automatic = (traffic.per_card("cache") == "automatic") & (traffic.per_card("keeps") == "prefixes")
-    by_blocks = (traffic.per_card("cache") == "explicit") & (traffic.per_card("lookback_unit") == "block")
-    marked = np.flatnonzero((rows.marker_ms > 0) & (np.arange(len(rows.atom)) <= end[rows.call]) & block_ends(rows))
-    last_marked = np.full(len(traffic), -1, dtype=np.int64)
-    np.maximum.at(last_marked, rows.call[marked], marked)
-    at = np.select([where & automatic, where & by_blocks], [end, last_marked], -1)
+    marked = (rows.marker_ms > 0) & (np.arange(len(rows.atom)) <= end[rows.call]) & block_ends(rows)
+    by_blocks = traffic.per_card("cache") == "explicit"
+    at = np.where(by_blocks, last_rows(rows, marked), end)
     tokens = ragged.running_sums(rows.tokens, rows.offsets)
-    at = np.where((at >= 0) & (tokens[at] >= traffic.min_tokens), at, -1)
+    at = np.where(where & pingable_calls(traffic) & (at >= 0) & (tokens[at] >= traffic.min_tokens), at, -1)
     return at, np.where(by_blocks & (at >= 0), rows.marker_ms[at], traffic.ttl_ms)
 
 
@@ -77,10 +87,14 @@ def _pauses_ms(at_ms: Ints, thread: Ints) -> Ints:
     return found
 
 
-def _best_number(pause_ms: Ints, every_ms: Ints, lifetime_ms: Ints, thread: Ints) -> Ints:
-    """For each thread the most pings in a row that pay: what they keep alive is worth nine of them."""
-    lapsed = pause_ms > lifetime_ms
-    needed = (pause_ms - 1) // every_ms
+def _best_number(needed: Ints, lapsed: Bools, thread: Ints) -> Ints:
+    """For each thread the most pings in a row that pay: what they keep alive is worth nine of them.
+
+    Args:
+        needed: pings that each pause takes.
+        lapsed: whether it outlasts an entry.
+        thread: the calls that keep the same alive, by number.
+    """
     worth = [
         np.bincount(thread, weights=_PINGS_A_MISS * (lapsed & (needed <= most)) - np.minimum(needed, most))
         for most in range(_MOST_PINGS + 1)

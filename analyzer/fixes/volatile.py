@@ -6,7 +6,7 @@ import numpy as np
 
 from prefixscope.analyzer import ragged
 from prefixscope.analyzer.families import Families, Opening, opening
-from prefixscope.analyzer.prompts import MESSAGES, TOOLS, Rows
+from prefixscope.analyzer.prompts import MESSAGES, TOOLS, Rows, last_rows
 from prefixscope.analyzer.ragged import Bools, Floats, Ints
 from prefixscope.analyzer.traffic import Traffic
 
@@ -48,10 +48,7 @@ def volatile_rows(traffic: Traffic, families: Families, found: Opening) -> Bools
 
 def last_static(traffic: Traffic, found: Opening) -> Ints:
     """For each call the last static row of its opening, -1 where there is none."""
-    at = np.flatnonzero(found.static)
-    last = np.full(len(traffic), -1, dtype=np.int64)
-    np.maximum.at(last, traffic.rows.call[at], at)
-    return last
+    return last_rows(traffic.rows, found.static)
 
 
 def _bytes_behind(flags: Bools, traffic: Traffic) -> Floats:

@@ -15,9 +15,9 @@ import polars as pl
 from prefixscope.analyzer.model_names import bare_name
 from prefixscope.analyzer.traffic import model_name
 
-_KEY = ("service", "provider", "model", "account", "region", "cached_content")
+_KEY = ("provider", "model", "account", "region", "cached_content")
 COLUMNS = (
-    "service", "provider", "model", "cached_content", "calls", "tokens", "hours", "usd_per_million_hours",
+    "services", "provider", "model", "cached_content", "calls", "tokens", "hours", "usd_per_million_hours",
     "storage_usd", "creation_usd", "saved_usd", "net_usd",
 )  # fmt: skip
 
@@ -33,10 +33,11 @@ def of_calls(calls: pl.DataFrame) -> pl.DataFrame:
     """
     named = calls.filter((pl.col("cached_content") != "") & (pl.col("read") > 0)).with_columns(model=model_name())
     found = named.group_by(_KEY).agg(
+        services=pl.col("service").unique().sort().str.join(", "),
         calls=pl.len(),
         tokens=pl.col("read").min(),
         hours=(pl.col("started_at").max() - pl.col("started_at").min()).dt.total_seconds() / 3600,
-        rate=pl.col("rate_uncached").cast(pl.Float64).first(),
+        rate=pl.col("rate_uncached").cast(pl.Float64).drop_nulls().first(),
         saved_usd=(pl.col("read") * (pl.col("rate_uncached") - pl.col("rate_read")).cast(pl.Float64)).sum(),
     )
     prices = [_price(name) for name in found["model"]]

@@ -30,7 +30,7 @@ class Outcome:
     uncached: Floats
     unexpired: Floats  # tokens of the longest prefix that had not expired, be its first response begun or not
     shared: Floats  # tokens of the longest prefix that an earlier call had, however long ago
-    pinged: dict[str, Floats] = field(default_factory=dict)  # of pings after it: kept_alive (read), uncached; {} = none
+    pinged: dict[str, Floats] = field(default_factory=dict)  # of pings after it: read, uncached, write_5m…; {} = none
 
     def with_calls(self, chosen: Bools, part: "Outcome") -> "Outcome":
         """This outcome with that of the chosen calls taken from ``part``, which has only those."""
@@ -77,10 +77,9 @@ def replay(traffic: Traffic) -> Outcome:
         return _replayed(traffic)
     everything, repeats = pings.sent(traffic, traffic.pings)
     outcome, is_ping = _replayed(everything), repeats >= 0
-    rest = outcome.uncached + outcome.write
     pinged = {
         name: np.bincount(repeats[is_ping], weights=tokens[is_ping], minlength=len(traffic)).astype(np.float64)
-        for name, tokens in (("kept_alive", outcome.read), ("uncached", rest))
+        for name, tokens in (("read", outcome.read), ("uncached", outcome.uncached), *outcome.writes.items())
     }
     return replace(outcome.only(~is_ping), pinged=pinged)
 
@@ -123,7 +122,7 @@ def _depths(traffic: Traffic) -> tuple[Depths, Ints]:
             # a call has one cache, and depths of 0 in the others
             found = Depths(*(getattr(found, f.name) + getattr(depths, f.name) for f in fields(Depths)))
             written = np.concatenate([written, rows])
-    off = _switched_off(traffic) & (traffic.per_card("cache") == "automatic")
+    off = switched_off(traffic) & (traffic.per_card("cache") == "automatic")
     return replace(found, reached=np.where(off, 0, found.reached)), written
 
 
@@ -142,7 +141,7 @@ def _kind(card: RuleCard) -> tuple[str, str]:
     return card.cache, card.keeps if card.cache == "automatic" else card.lookback_unit
 
 
-def _switched_off(traffic: Traffic) -> Bools:
+def switched_off(traffic: Traffic) -> Bools:
     """Calls that say, by a setting, that nothing is to be read."""
     keys = traffic.calls.select("settings").with_columns(card=pl.Series(traffic.card))
     found = [

@@ -210,7 +210,7 @@ def _stored(report: Mapping[str, Any]) -> Table:
     )
     for row in report["stored_prefixes"]:
         dollars = [usd(row[name]) for name in ("saved_usd", "storage_usd", "creation_usd", "net_usd")]
-        name = Text(f"{row['cached_content'][:12]} ({wording.model(row)}, {row['service']})")
+        name = Text(f"{row['cached_content'][:12]} ({wording.model(row)}, {row['services']})")
         table.add_row(name, tokens(row["calls"]), tokens(row["tokens"]), f"{row['hours']:.1f}", *dollars)
     return table
 

@@ -47,8 +47,9 @@ def test_pings_are_calls(made: Sequence[tuple[int, int, tuple[int, int]]], rules
     found = replay(replace(traffic, pings=Pings(count, every, np.diff(traffic.rows.offsets))))
     of_pings = [outcomes[len(calls) + k] for k in range(len(pings))]
     np.testing.assert_allclose(found.read, [outcomes[i].read for i in range(len(calls))])
-    assert found.pinged["kept_alive"].sum() == pytest.approx(sum(o.read for o in of_pings))
-    assert found.pinged["uncached"].sum() == pytest.approx(sum(o.uncached + sum(o.writes.values()) for o in of_pings))
+    assert found.pinged["read"].sum() == pytest.approx(sum(o.read for o in of_pings))
+    assert found.pinged["uncached"].sum() == pytest.approx(sum(o.uncached for o in of_pings))
+    assert found.pinged["write_5m"].sum() == pytest.approx(sum(sum(o.writes.values()) for o in of_pings))
 
 
 POLICY = "\n".join(f"- Rule {n}: when the parcel is late by {n} days, offer a refund of {n} euros." for n in range(90))
@@ -116,3 +117,17 @@ def test_the_number_of_pings_fits_the_pauses(tmp_path: Path) -> None:
     pings = 3 * 97
     saved = 90 * POLICY_TOKENS * (USD_INPUT - USD_READ) - pings * POLICY_TOKENS * USD_READ
     assert finding["saving_usd"]["high"] == pytest.approx(saved, rel=0.03)
+
+
+def test_calls_of_one_moment_need_no_ping_between_them(tmp_path: Path) -> None:
+    """Two at a time, every eight minutes."""
+    [finding] = _report(tmp_path, [0.0, *[8.0, 0.0] * 20])["findings"]
+    assert finding["evidence"]["most_pings"] == 1
+    assert finding["evidence"]["pings"] == 21
+
+
+def test_pings_that_may_find_nothing_leave_nothing_certain(tmp_path: Path) -> None:
+    """How far this provider keeps what is cached is not known: half of the pings may be paid in full."""
+    saving = _report(tmp_path, [8.0] * 60)["findings"][0]["saving_usd"]
+    assert saving["low"] == 0
+    assert saving["high"] > 0

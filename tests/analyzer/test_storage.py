@@ -52,6 +52,18 @@ def test_what_keeping_a_prefix_costs_stands_against_what_it_saved(tmp_path: Path
         assert "-$4.15" in text
 
 
+def test_a_prefix_that_two_services_name_is_stored_once(tmp_path: Path) -> None:
+    """Its storage is paid once, whoever reads it."""
+    _report(tmp_path, "gemini-2.5-pro", hours=24, calls=5)
+    log = tmp_path / "calls.jsonl"
+    lines = log.read_text("utf-8").splitlines()
+    log.write_text(
+        "\n".join(line.replace("manuals", "desk") if n % 2 else line for n, line in enumerate(lines)), "utf-8"
+    )
+    [stored] = auditing.report([log])["stored_prefixes"]
+    assert (stored["services"], stored["calls"]) == ("desk, manuals", 5)
+
+
 def _drawn(report: Any) -> str:
     console = Console(file=io.StringIO(), width=160)
     with console.capture() as drawn:

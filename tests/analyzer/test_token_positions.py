@@ -1,9 +1,12 @@
 """Where tokens stand in a prompt: what is known of them beside the total."""
 
+import random
 from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import auditing
 from prefixscope.analyzer import families, ragged, store, traffic
@@ -124,3 +127,38 @@ def test_an_id_that_joins_call_and_result_need_not_be_rendered() -> None:
     found = _counted(prompts)
     assert found.contents.reference_weight.max() > 20
     assert (found.tokens_per_byte[:, traffic.REFERENCES] < 0.125).all()
+
+
+def test_calls_without_a_prompt_are_counted_by_their_totals_alone() -> None:
+    """A log of usage alone has no rows to count."""
+    found = _counted([((), Usage("reported", 100)) for _ in range(3)])
+    assert len(found) == 3
+    assert not len(found.rows.tokens)
+
+
+@pytest.mark.parametrize("times", [0.1, 2.5, 10.0])
+def test_a_total_gone_wrong_does_not_bend_the_rates(times: float) -> None:
+    """Twenty calls of a quarter of a token a byte, and one with a total that is far off."""
+    text = "Answer in one short sentence. " * 40
+    prompts = [_text("messages", "user", f"{text}{'So. ' * (20 * n)}") for n in range(20)]
+    usages = [Usage("reported", round(len(prompt.text) / 4)) for prompt in prompts]
+    usages[7] = Usage("reported", round(usages[7].uncached * times))
+    found = _counted([((prompt,), usage) for prompt, usage in zip(prompts, usages, strict=True)])
+    assert found.tokens_per_byte[:, 2] == pytest.approx(0.25, rel=0.05)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.lists(st.floats(0, 4000), min_size=6, max_size=6), min_size=1, max_size=8), st.randoms())
+def test_rates_are_the_best_within_their_bounds(rows: list[list[float]], rng: random.Random) -> None:
+    """No step of one rate, inwards or outwards within its bounds, comes nearer to the totals."""
+    sizes = np.array(rows)
+    left = sizes.T @ sizes + np.diag(np.maximum((sizes**2).mean(axis=0), 1.0))
+    right = left @ np.array([rng.uniform(-1, 3) for _ in range(6)])
+    found = tokens._within_bounds(left, right, np.full(6, 0.25))
+    assert (found >= tokens._LOW).all() and (found <= tokens._HIGH).all()  # noqa: PT018
+    for step in (-1e-3, 1e-3):
+        for rate in range(6):
+            other = found.copy()
+            other[rate] = np.clip(other[rate] + step, tokens._LOW[rate], tokens._HIGH)
+            worth = [x @ left @ x / 2 - right @ x for x in (found, other)]
+            assert worth[0] <= worth[1] + 1e-6 * max(abs(worth[0]), 1.0)
