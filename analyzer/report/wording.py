@@ -104,7 +104,7 @@ def usd(amount: float | None) -> str:
     sign, size = "-" if amount < 0 else "", abs(amount)
     if not 0 < size < 0.01:
         return f"{sign}${size:,.2f}"
-    return f"{sign}${size:.{1 - floor(log10(size))}f}"
+    return f"{sign}${size:.{1 - floor(log10(size))}f}".rstrip("0")
 
 
 def usd_range(ends: Mapping[str, float]) -> str:
