@@ -12,8 +12,8 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from prefixscope.analyzer import ingest_command
 from prefixscope.analyzer.errors import InputError, PrefixscopeError, UsageError
-from prefixscope.analyzer.ingest import command as ingest_command
 from prefixscope.analyzer.lifecycle import commands as lifecycle_commands
 from prefixscope.analyzer.report.wording import plain
 

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from collecting import calls, rejected, span, traces
-from prefixscope.analyzer import store
+from prefixscope.analyzer import ingest_command, store
 from prefixscope.analyzer.errors import InputError, PrefixscopeError, UsageError
-from prefixscope.analyzer.ingest import command as ingest_command
 
 Run = Callable[..., tuple[int, str, str]]
 
