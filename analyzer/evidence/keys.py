@@ -101,7 +101,9 @@ def of_ttl(case: Case) -> Told:
     """Pauses of the calls that found their prefix expired, against the time to live."""
     traffic = case.traffic
     hit = np.flatnonzero(case.hit)
-    pauses = _pauses_ms(traffic, case.members)[hit] / 60_000
+    before = case.breaks.before[hit]  # the call that it goes on from; others of the family may lie between
+    since_ms = traffic.at_ms[hit] - traffic.at_ms[before]
+    pauses = np.where(before >= 0, since_ms, _pauses_ms(traffic, case.members)[hit]) / 60_000
     marked = traffic.rows.marker_ms[case.hit[traffic.rows.call]]
     now_ms = int((marked[marked > 0] if marked.any() else traffic.ttl_ms[hit]).min())
     longest_ms = int(lifetimes.longest_ttl_ms(traffic)[hit].max(initial=0))
