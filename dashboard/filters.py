@@ -61,8 +61,8 @@ def _monday(day: Any) -> date:
     return day - timedelta(days=day.weekday())
 
 
-def sidebar(scopes: pl.DataFrame) -> Filters:
-    """Draws the filters and returns what they are set to."""
+def sidebar(scopes: pl.DataFrame, *, disabled: bool = False) -> Filters:
+    """Draws the filters and returns what they are set to. ``disabled``: the page looks at calls of its own."""
     known = [monday.isoformat() for monday in weeks(scopes)]
     with st.sidebar:
         week = st.selectbox(
@@ -70,19 +70,36 @@ def sidebar(scopes: pl.DataFrame) -> Filters:
             [*known, ALL],
             key="week",
             bind="query-params",
+            disabled=disabled,
         )
-        service = _one_of("Service", "service", scopes["service"].unique().sort().to_list())
-        provider = _one_of("Provider", "provider", scopes["provider"].unique().sort().to_list())
-        model = _one_of("Model", "model", scopes["model"].unique().sort().to_list())
+        service, provider, model = (
+            _one_of(name, scopes[name].unique().sort().to_list(), disabled=disabled)
+            for name in ("service", "provider", "model")
+        )
         least = st.number_input(
-            "Smallest finding, $ a week", min_value=0.0, step=0.1, format="%.2f", key="min_usd", bind="query-params"
+            "Smallest finding, $ a week",
+            min_value=0.0,
+            step=0.1,
+            format="%.2f",
+            key="min_usd",
+            bind="query-params",
+            disabled=disabled,
         )
     chosen = date.fromisoformat(week) if week in known else None
     return Filters(chosen, provider, model, service, float(least or 0.0))
 
 
-def _one_of(label: str, key: str, names: Sequence[str]) -> str | None:
-    return st.selectbox(label, names, index=None, placeholder="All", format_func=_shown, key=key, bind="query-params")
+def _one_of(key: str, names: Sequence[str], *, disabled: bool) -> str | None:
+    return st.selectbox(
+        key.capitalize(),
+        names,
+        index=None,
+        placeholder="All",
+        format_func=_shown,
+        key=key,
+        bind="query-params",
+        disabled=disabled,
+    )
 
 
 def _shown(name: str) -> str:

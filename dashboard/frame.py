@@ -12,7 +12,7 @@ import streamlit as st
 
 from prefixscope.analyzer.errors import StoreError
 from prefixscope.dashboard import data, filters, text
-from prefixscope.dashboard.command import DEMO_STORE, SAMPLE, SIGN_IN_VARIABLE
+from prefixscope.dashboard.command import DEMO_STORE, LOGS_VARIABLE, SAMPLE, SIGN_IN_VARIABLE
 
 WITHOUT_DATA: Final = ("Upload", "Simulator", "Response caches")  # pages that need no store
 
@@ -34,10 +34,17 @@ def begin(title: str) -> None:
     if title in WITHOUT_DATA and not _readable():
         return
     scopes = data.frame("pages/scopes")
-    st.session_state["filters"] = filters.sidebar(scopes)
+    st.session_state["filters"] = filters.sidebar(scopes, disabled=title == "Response caches" and _has_texts())
     if scopes.is_empty() and title not in WITHOUT_DATA:
         empty()
         st.stop()
+
+
+def _has_texts() -> bool:
+    """Whether the page on response caches looks at logs, which the filters of the store do not reach."""
+    from prefixscope.dashboard.caches import source  # noqa: PLC0415 - all of the analysis, for that page alone
+
+    return source.is_own() or bool(os.environ.get(LOGS_VARIABLE))
 
 
 def chosen() -> filters.Filters:

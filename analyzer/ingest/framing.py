@@ -30,6 +30,12 @@ _FOREIGN = {  # beginnings of formats that people try, and what to do instead
     b"\xfd7zXZ": "xz: unpack it, or compress with gzip or zstd",
     b"\xff\xfe": "UTF-16 text: write it as UTF-8",
     b"\xfe\xff": "UTF-16 text: write it as UTF-8",
+    b"\x89PNG\r\n": "a PNG image, not a log",
+    b"\xff\xd8\xff": "a JPEG image, not a log",
+    b"GIF8": "a GIF image, not a log",
+    b"%PDF-": "a PDF document, not a log",
+    b"\x7fELF": "a program, not a log",
+    b"<": "HTML or XML, not a log in JSON",
 }
 
 
@@ -160,9 +166,15 @@ def _unknown(head: bytes) -> str:
     foreign = next((what for magic, what in _FOREIGN.items() if head.startswith(magic)), "")
     if head[8:12] == b"DUCK":
         foreign = "a DuckDB database: give it as the store, not as input"
-    seen = foreign or f"begins with {head[:24]!r}"
+    seen = foreign or f"begins with {_readable(head)}"
     expected = "OTLP (JSON or protobuf), a request log (a JSON object a line) or the transcript of an agent"
     return f"unknown format: {seen}. Expected {expected}"
+
+
+def _readable(head: bytes) -> str:
+    """The first characters; of what is no text nothing, since nobody can read it."""
+    begin = head[:24].decode("utf-8", "ignore").strip()
+    return repr(begin) if "".join(begin.split()).isprintable() and begin else "bytes that are no text"
 
 
 def _empty(source: Source) -> Iterator[Frame]:

@@ -23,6 +23,8 @@ from prefixscope.analyzer.semantic import (
     vectors,
 )
 from prefixscope.analyzer.semantic.agreement import AS_LABEL
+from prefixscope.analyzer.semantic.alone import Alone
+from prefixscope.analyzer.semantic.bound import FEWEST
 from prefixscope.analyzer.semantic.cacheable import Content
 from prefixscope.analyzer.semantic.candidates import Candidate
 from prefixscope.analyzer.semantic.embedding import RECORDED, Remembering, embedder, known_words
@@ -31,7 +33,7 @@ from prefixscope.analyzer.semantic.findings import Finding
 from prefixscope.analyzer.semantic.freshness import Freshness
 from prefixscope.analyzer.semantic.questions import Bools, Floats, Questions
 from prefixscope.analyzer.semantic.scopes import Tried
-from prefixscope.analyzer.semantic.threshold import Choice
+from prefixscope.analyzer.semantic.threshold import Choice, Measured
 from prefixscope.analyzer.semantic.tiers import Policy, Served
 from prefixscope.analyzer.semantic.trial import Given, Options, Point, Trial
 from prefixscope.analyzer.semantic.unit_cost import Option
@@ -61,6 +63,7 @@ class Analysis:
     exact_alone: Bools  # what an exact cache would serve with no semantic one behind it
     curve: tuple[Point, ...]
     candidates: tuple[Candidate, ...]
+    alone: Alone | None  # the cache that goes by the cosine alone; None where nothing was embedded
     fresh: Freshness
     hits: tuple[ServedHit, ...]
     unit_cost: tuple[Option, ...]
@@ -114,7 +117,7 @@ def run(
     usd_per_lookup = _usd_per_lookup(first, options.usd_per_million)
     replayed = _replayed(first, ask, Given(options, usd, usd_per_lookup, key, made_by, known_words().__contains__))
     best = replayed.best
-    case = _case(replayed, usd, key)
+    case = _case(replayed, usd, key, options.budget)
     told_threshold = options.policy.threshold if options.threshold_given and options.policy.threshold else NAIVE
     loaded = traffic.load(calls, prompts, contents_of(store.arrow("analysis/contents"))) if len(first) else None
     return Analysis(
@@ -131,10 +134,11 @@ def run(
         exact_alone=best.exact_alone,
         curve=best.curve,
         candidates=best.candidates,
+        alone=best.alone,
         fresh=freshness.of_questions(best.asked),
         hits=tuple(existing.audit(best.asked, replayed.known)),
         unit_cost=tuple(unit_cost.table(loaded, priced, _deflected(best, case))) if loaded else (),
-        findings=tuple(findings.find(case, best.candidates, told_threshold)),
+        findings=tuple(findings.find(case, best.alone, told_threshold)),
         embedded_by=replayed.embedded_by,
         ms_per_question=replayed.ms_per_question,
         usd_per_lookup=replayed.usd_per_lookup,
@@ -201,8 +205,9 @@ def _usd_per_lookup(asked: Questions, usd_per_million: float) -> float:
     return usd_per_million * float(np.mean(sizes)) / 1e6 if sizes else 0.0
 
 
-def _case(replayed: _Replayed, usd: Floats, key: bytes) -> findings.Case:
+def _case(replayed: _Replayed, usd: Floats, key: bytes, budget: float) -> findings.Case:
     best = replayed.best
+    checked = trial.checked(best)
     return findings.Case(
         questions=best.asked,
         scope=best.scope,
@@ -210,10 +215,19 @@ def _case(replayed: _Replayed, usd: Floats, key: bytes) -> findings.Case:
         served=best.served,
         usd=usd,
         agreed=_agreed(best),
+        doubt=_doubt(checked, budget),
         looked_up=trial.looked_up(best.asked, best.served, best.policy),
         usd_per_lookup=replayed.usd_per_lookup,
         key=key,
     )
+
+
+def _doubt(checked: Measured, budget: float) -> str:
+    if checked.served < FEWEST:
+        return f"too few judged pairs to trust the threshold: {checked.served:,} were checked, and it takes {FEWEST}"
+    if checked.rate > budget:
+        return f"of the judged pairs that were checked, {checked.rate:.1%} were wrong"
+    return ""
 
 
 def _agreed(best: Trial) -> dict[int, bool | None]:

@@ -1,6 +1,10 @@
 """How wrong a rate may be that was measured on a sample: an exact bound, without a normal approximation."""
 
 from math import exp, lgamma, log, log1p
+from typing import Final
+
+FEWEST: Final = 30
+"""A sample from which on something is recommended: of fewer, none wrong would leave a tenth of them open."""
 
 
 def upper_bound(wrong: int, served: int, *, confidence: float = 0.95) -> float:
@@ -49,3 +53,17 @@ def needed(budget: float, *, confidence: float = 0.95) -> int | None:
     if not 0 < budget < 1:
         return None
     return int(-(-log(1 - confidence) // log1p(-budget)))
+
+
+def more_needed(wrong: int, served: int, budget: float, *, confidence: float = 0.95) -> int | None:
+    """How many further served pairs, none of them wrong, would show that the budget is kept; None: no number does."""
+    if not 0 < budget < 1:
+        return None
+    low, high = -1, 1  # more than low are needed, and high are enough
+    while upper_bound(wrong, served + high, confidence=confidence) > budget:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        enough = upper_bound(wrong, served + middle, confidence=confidence) <= budget
+        low, high = (low, middle) if enough else (middle, high)
+    return high

@@ -47,12 +47,13 @@ BARS: Final = {
 }
 """Why a call is left out, and in words. The last four hold for the semantic cache alone."""
 
+_PREVIOUS: Final = 300  # characters of each text of the turn before the question
 SEMANTIC_ONLY: Final = frozenset({"tool_step", "too_long", "no_question", "attachment"})
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What is kept of one call's text while the command runs: question and answer; of the rest, keyed hashes."""
+    """What is kept of one call's text while the command runs: question, answer, the turn before; else keyed hashes."""
 
     question: str  # the last user message, its words alone; "" = none
     answer: Answer | None
@@ -72,6 +73,7 @@ class Content:
     tenant: str = ""
     hit: Hit | None = None
     vector: tuple[float, ...] | None = None
+    previous: tuple[tuple[str, str], ...] = ()  # (role, beginning of the text) of the turn before the question
 
 
 class Reducer:
@@ -108,6 +110,7 @@ class Reducer:
             tenant=asked.tenant or _first(holders, (*FACTS["tenant"]["names"], *_table()["who"]["tenant"])),
             hit=hit_in(holders),
             vector=_vector(holders),
+            previous=_previous(prompt),
         )
 
 
@@ -154,6 +157,15 @@ def _table() -> Any:
 
 def _first(places: Iterable[Mapping[str, Any]], names: Iterable[str]) -> str:
     return next(filter(None, map(text, values(places, names))), "")
+
+
+def _previous(prompt: Prompt) -> tuple[tuple[str, str], ...]:
+    """The last words of the conversation before the question, those of two speakers at most."""
+    messages = [segment for segment in prompt.segments if segment.level == "messages"]
+    while messages and messages[-1].role == "user" and messages[-1].kind != "tool_result":
+        messages.pop()
+    said = [segment for segment in messages if segment.kind == "text"]
+    return tuple((segment.role, segment.text[:_PREVIOUS]) for segment in said[-2:])
 
 
 def _vector(holders: Sequence[Mapping[str, Any]]) -> tuple[float, ...] | None:

@@ -29,8 +29,9 @@ def add_parser(subparsers: Any) -> None:
         "--threshold", type=_share, metavar="COSINE", help="replay this threshold instead of choosing one"
     )
     parser.add_argument(
-        "--budget", type=_share, default=0.01, metavar="SHARE", help="served answers that may be wrong (default: 0.01)"
-    )
+        "--budget", type=_budget, default=0.01, metavar="SHARE",
+        help="share of the served answers that may be wrong: 1%% or 0.01 (default: 1%%)",
+    )  # fmt: skip
     parser.add_argument("--no-guards", action="store_true", help="serve on similarity alone, to see what that would do")
     parser.add_argument(
         "--scope", type=_scope, metavar="FIELDS",
@@ -83,10 +84,27 @@ def run(args: argparse.Namespace) -> int:
         from prefixscope.analyzer.semantic import analysis as analysis_module  # noqa: PLC0415
         from prefixscope.analyzer.semantic import labels  # noqa: PLC0415
 
-        count = labels.write(args.review, analysis_module.review_rows(analysis))
-        print(f"{count:,} pairs to judge in {args.review}", file=sys.stderr)  # noqa: T201 - a command talks
+        count, open_ = labels.write(args.review, analysis_module.review_rows(analysis)), report["labels"]["open"]
+        _say(f"{open_:,} pairs need you ({count:,} in {args.review}; the answers or you settled the others)")
+    if args.labels:
+        _say(_used(args.labels, report["labels"]))
     _print(report, args.form)
     return 0
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr)  # noqa: T201 - a command talks
+
+
+def _used(path: Path, labels: Any) -> str:
+    """What became of the judgements that were read: none may be ignored in silence."""
+    read, used = labels["read"], labels["used"]
+    if not read:
+        return f"{path}: no judgement is in it: write yes or no into same_answer"
+    told = f"{path}: {read:,} {'judgement' if read == 1 else 'judgements'} read, {used:,} used"
+    return (
+        told if used == read else f"{told}: the others name no pair of this traffic (another PREFIXSCOPE_KEY or log?)"
+    )
 
 
 def _analysed(args: argparse.Namespace) -> tuple[Any, Any]:
@@ -164,6 +182,13 @@ def _share(text: str) -> float:
         value = -1.0
     if not 0 <= value <= 1:
         raise argparse.ArgumentTypeError(f"{text!r} is no share: write 0.01 or 1%")
+    return value
+
+
+def _budget(text: str) -> float:
+    value = _share(text)
+    if value >= 1 and not text.endswith("%"):
+        raise argparse.ArgumentTypeError(f"{text!r} would be all answers: write {text}% or {value / 100:g}")
     return value
 
 

@@ -4,6 +4,7 @@
 it names the money that a threshold alone would have "saved" with answers that differ.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -11,6 +12,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from prefixscope.analyzer.report.wording import counted
+from prefixscope.analyzer.semantic.alone import Alone
 from prefixscope.analyzer.semantic.candidates import Candidate
 from prefixscope.analyzer.semantic.questions import Bools, Floats, Ints, Questions
 from prefixscope.analyzer.semantic.tiers import EXACT, SEMANTIC, Policy, Served
@@ -48,13 +51,20 @@ class Case:
     served: Served
     usd: Floats  # of each call; NaN = not known
     agreed: Mapping[int, bool | None]  # served call -> whether its answer would have been right; None: nobody knows
+    doubt: str  # why the threshold is not to be trusted yet; "" where judged pairs bear it out
     looked_up: Bools  # calls whose question is embedded
     usd_per_lookup: float
     key: bytes
 
 
-def find(case: Case, candidates: Sequence[Candidate], threshold: float) -> list[Finding]:
-    """Findings, dearest first. ``threshold`` is the cosine whose false matches are told."""
+def find(case: Case, alone: Alone | None, threshold: float) -> list[Finding]:
+    """Findings, dearest first.
+
+    Args:
+        case: what was replayed.
+        alone: a cache that goes by the cosine alone, None where nothing was embedded.
+        threshold: the cosine whose false matches are told.
+    """
     groups = _groups(case.questions)
     found = [
         finding
@@ -62,7 +72,7 @@ def find(case: Case, candidates: Sequence[Candidate], threshold: float) -> list[
         for finding in (
             _deflected(case, name, members, EXACT),
             _deflected(case, name, members, SEMANTIC),
-            _risk(case, name, members, candidates, threshold),
+            _risk(case, name, members, alone, threshold),
         )
         if finding is not None
     ]
@@ -84,7 +94,8 @@ def _fix(case: Case, tier: int) -> tuple[str, str]:
     if tier == EXACT:
         key = "the whole prompt (case and white space aside)"
         return "exact_duplicate", f"Keep this service's answers under {key} and serve repeats from there, {same}."
-    return "semantic_opportunity", f"Serve alike questions from a semantic cache at {case.policy.told}, {same}."
+    what = f"erve alike questions from a semantic cache at {case.policy.told}, {same}."
+    return "semantic_opportunity", f"Judge more pairs first (--review FILE). Then s{what}" if case.doubt else f"S{what}"
 
 
 def _deflected(case: Case, name: _Name, members: Bools, tier: int) -> Finding | None:
@@ -97,13 +108,14 @@ def _deflected(case: Case, name: _Name, members: Bools, tier: int) -> Finding | 
     high = max(float(np.nansum(case.usd[hit][~wrong])) - lookups, 0.0)
     low = max(float(np.nansum(case.usd[hit][right])) - lookups, 0.0)
     share = len(hit) / int(members.sum())
+    doubt = f"; {case.doubt}" if tier == SEMANTIC and case.doubt else ""
     what = "repeat an earlier prompt word for word" if tier == EXACT else "ask what was asked before in other words"
     return _finding(
         case,
         (cause, *name),
         hit,
         saving=(min(low, high), high),
-        headline=f"{len(hit):,} of {int(members.sum()):,} calls ({share:.0%}) {what}; {_sure(right, wrong)}",
+        headline=f"{len(hit):,} of {int(members.sum()):,} calls ({share:.0%}) {what}; {_sure(right, wrong)}{doubt}",
         fix=fix,
         evidence={
             "calls": len(hit),
@@ -113,7 +125,7 @@ def _deflected(case: Case, name: _Name, members: Bools, tier: int) -> Finding | 
             "unpriced_calls": int(np.isnan(case.usd[hit]).sum()),
             "lookup_usd": round(lookups, 10),
         },
-        confidence="B" if right.any() else "C",
+        confidence="B" if right.any() and not doubt else "C",
     )
 
 
@@ -122,40 +134,65 @@ def _sure(right: Bools, wrong: Bools) -> str:
     return f"for {int(right.sum()):,} of them the recorded answers agree{differ}"
 
 
-def _risk(case: Case, name: _Name, members: Bools, candidates: Sequence[Candidate], threshold: float) -> Finding | None:
-    wrong = [c for c in candidates if members[c.call] and c.cosine >= threshold and is_risky(c)]
-    if not wrong:
+def _risk(case: Case, name: _Name, members: Bools, alone: Alone | None, threshold: float) -> Finding | None:
+    wrong = alone.wrong(threshold, members) if alone else []
+    if not (alone and wrong):
         return None
-    calls = sum(c.calls for c in wrong)
-    known = sum(c.label is False for c in wrong)
-    reasons = _counted(wrong)
+    by, reasons = alone.by(wrong), reasons_of(alone, wrong)
+    known = len(wrong) - by["not_judged"]
     return _finding(
         case,
         ("false_match_risk", *name),
-        np.array([c.call for c in wrong], dtype=np.int64),
+        np.array(wrong, dtype=np.int64),
         saving=(0.0, 0.0),
-        at_stake=sum(c.usd for c in wrong),
-        headline=f"a threshold of {threshold:.2f} alone would give {calls:,} calls the answer to another question: "
-        + ", ".join(f"{reason} {count:,}" for reason, count in list(reasons.items())[:4]),
+        at_stake=float(np.nansum(case.usd[wrong])),
+        headline=risk_of(threshold, by),
         fix="Do not serve on similarity alone: refuse where a guard finds a difference, and label the rest by hand.",
-        evidence={"calls": calls, "pairs": len(wrong), "pairs_known_wrong": known, "reasons": reasons},
+        evidence={
+            "calls": len(wrong),
+            "calls_known_wrong": known,
+            "by": by,
+            "pairs": len({c.name for call in wrong if (c := alone.joins[call].candidate)}),
+            "reasons": reasons,
+        },
         confidence="B" if known else "C",
-        calls=calls,
     )
+
+
+_REFUSED: Final = "that a guard refuses and nobody has judged"
+_TOLD: Final = {
+    "conversation": "{:,} after another conversation",
+    "words": "{:,} with a number, day, name or other word that differs",
+    "answers": "{:,} told apart by their answers alone",
+    "not_judged": f"{{:,}} {_REFUSED}",
+}
+
+
+def told_by(by: Mapping[str, int]) -> str:
+    """Why calls are wrong, in words; the counts add up to the calls."""
+    return ", ".join(told.format(by[why]) for why, told in _TOLD.items() if by.get(why))
+
+
+def risk_of(threshold: float, by: Mapping[str, int]) -> str:
+    """What a threshold alone would do, in a sentence without its full stop."""
+    known, open_ = sum(by.values()) - by["not_judged"], by["not_judged"]
+    start = f"a threshold of {threshold:.2f} alone would give"
+    if not known:
+        return f"{start} {counted(open_, 'call')} an answer {_REFUSED}"
+    more = f", and perhaps {open_:,} more {_REFUSED}" if open_ else ""
+    why = told_by({**by, "not_judged": 0})
+    return f"{start} {counted(known, 'call')} the answer to another question ({why}){more}"
+
+
+def reasons_of(alone: Alone, calls: Sequence[int]) -> dict[str, int]:
+    """Calls by the first reason of their pair, most first; those that only the answers tell apart are "answers"."""
+    found = Counter((*alone.joins[call].reasons, "answers")[0] for call in calls)
+    return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
 
 
 def is_risky(candidate: Candidate) -> bool:
     """Whether one answer would not do for both, as far as anybody knows: a label decides, without one the guards."""
     return candidate.label is False or (candidate.label is None and bool(candidate.reasons))
-
-
-def _counted(candidates: Sequence[Candidate]) -> dict[str, int]:
-    """Pairs by their first reason, the most frequent first; those that only the answers tell apart are "answers"."""
-    found: dict[str, int] = {}
-    for candidate in candidates:
-        reason = candidate.reasons[0] if candidate.reasons else "answers"
-        found[reason] = found.get(reason, 0) + 1
-    return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
 
 
 def _finding(  # noqa: PLR0913 - the fields of a finding
@@ -169,7 +206,6 @@ def _finding(  # noqa: PLR0913 - the fields of a finding
     evidence: Mapping[str, Any],
     confidence: str,
     at_stake: float = 0.0,
-    calls: int | None = None,
 ) -> Finding:
     cause, service, provider, model = name
     return Finding(
@@ -178,7 +214,7 @@ def _finding(  # noqa: PLR0913 - the fields of a finding
         service=service,
         provider=provider,
         model=model,
-        calls=len(hit) if calls is None else calls,
+        calls=len(hit),
         confidence=confidence,
         saving=saving,
         at_stake=at_stake,

@@ -6,15 +6,17 @@ first. Answers also differ because models word them anew: only a difference in f
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 
 from prefixscope.analyzer.semantic.agreement import Verdict, verdict
+from prefixscope.analyzer.semantic.bound import FEWEST
 from prefixscope.analyzer.semantic.questions import Questions
 
 AGES_S: Final[Mapping[str, float]] = {
-    "5 minutes": 300, "1 hour": 3600, "1 day": 86_400, "7 days": 604_800, "30 days": 2_592_000
+    "5 minutes": 300, "1 hour": 3600, "6 hours": 21_600, "12 hours": 43_200, "1 day": 86_400, "7 days": 604_800,
+    "30 days": 2_592_000
 }  # fmt: skip
 _NS: Final = 1e9
 _EXAMPLES: Final = 5
@@ -35,6 +37,7 @@ class Freshness:
     """Repeats and what they say about the time to live."""
 
     repeats: tuple[Repeat, ...]
+    span_s: float  # from the first call to the last: nothing is known of older answers
 
     def within(self, age_s: float) -> tuple[int, int]:
         """(repeats with answers of at most this age whose verdict is clear, those of them with another answer)."""
@@ -44,10 +47,26 @@ class Freshness:
     def ttl_s(self, budget: float) -> float | None:
         """The longest of the common lifetimes at which at most ``budget`` of the repeats have another answer.
 
-        None where even the shortest has too many, or where nothing was asked again.
+        None where ``verdict`` is another than "kept". Never longer than the traffic, nor one that no repeat speaks for:
+        each lifetime needs ``FEWEST`` repeats, and one of them as old as only this lifetime allows.
         """
-        kept = [age for age in AGES_S.values() if (n := self.within(age))[0] and n[1] <= budget * n[0]]
+        kept = [age for age in self._seen() if (n := self.within(age))[1] <= budget * n[0]]
         return max(kept, default=None)
+
+    def verdict(self, budget: float) -> Literal["kept", "too_few", "too_wrong"]:
+        """Whether a lifetime can be recommended; if not, whether too few repeats or too many changes are the reason."""
+        if not self._seen():
+            return "too_few"
+        return "kept" if self.ttl_s(budget) else "too_wrong"
+
+    def _seen(self) -> list[float]:
+        """Lifetimes of which the repeats say something."""
+        counts = [0, *(self.within(age)[0] for age in AGES_S.values())]
+        return [
+            age
+            for age, before, count in zip(AGES_S.values(), counts, counts[1:], strict=False)
+            if age <= self.span_s and count >= FEWEST and count > before
+        ]
 
     def changed(self) -> Sequence[Repeat]:
         """Repeats whose answer is another, the quickest change first."""
@@ -69,7 +88,8 @@ def of_questions(questions: Questions) -> Freshness:
             found += [Repeat(call, before, age, answers)] if answers else []
         if compared(questions, call, call):
             last[key] = call
-    return Freshness(tuple(found))
+    span = int(questions.started.max() - questions.started.min()) / _NS if len(questions) else 0.0
+    return Freshness(tuple(found), span)
 
 
 def compared(questions: Questions, one: int, other: int) -> Verdict | None:

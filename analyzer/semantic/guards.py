@@ -15,14 +15,14 @@ REASONS: Final = {
     "number": "the numbers differ",
     "unit": "the units differ",
     "date": "days, months or times differ",
-    "negation": "one says not",
+    "negation": "only one of them says “not”",
     "opposite": "they say opposite things",
     "direction": "the same things in exchanged parts: from and to, before and after",
     "quantifier": "how many or which of them differs",
     "name": "names differ",
     "code": "code, identifiers or paths differ",
-    "subject": "one thing is exchanged for another, and all else is the same",
-    "narrower": "one asks about a special case of the other",
+    "subject": "one or two words differ, and all else is the same",
+    "narrower": "one of them asks about a special case: it has a word or two more",
     "ask": "they ask for different things: when, where, how much",
     "modal": "one asks what is allowed, the other what is required",
     "conversation": "the conversation before them differs",
@@ -54,6 +54,11 @@ def compare(one: str, other: str, known: Callable[[str], bool] = lambda _: False
 
 
 # --- Setting aside what both have ---
+
+
+def left_over(one: str, other: str, known: Callable[[str], bool] = lambda _: False) -> tuple[list[Word], list[Word]]:
+    """Words of each question, function words included, that have no counterpart in the other."""
+    return _left_over(parsed(one), parsed(other), known)
 
 
 def _left_over(a: Parsed, b: Parsed, known: Callable[[str], bool]) -> tuple[list[Word], list[Word]]:

@@ -73,6 +73,11 @@ class Questions:
         found = self.contents[call]
         return found.answer.text if found and found.answer else ""
 
+    def previous(self, call: int) -> tuple[tuple[str, str], ...]:
+        """(role, beginning of the text) of the turn before the question; empty where it is the first."""
+        found = self.contents[call]
+        return found.previous if found else ()
+
     def same_answer(self, one: int, other: int) -> bool | None:
         """Whether two calls were answered in the same words; None where that is not known."""
         texts = self.answer(one), self.answer(other)

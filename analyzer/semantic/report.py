@@ -7,12 +7,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from prefixscope.analyzer.semantic import scopes, side_by_side
-from prefixscope.analyzer.semantic.analysis import Analysis, Point, unjudged
+from prefixscope.analyzer.semantic import certainty, scopes, side_by_side
+from prefixscope.analyzer.semantic.alone import WHY
+from prefixscope.analyzer.semantic.analysis import Analysis, Point
 from prefixscope.analyzer.semantic.cacheable import BARS
+from prefixscope.analyzer.semantic.findings import reasons_of
 from prefixscope.analyzer.semantic.scopes import Tried
-from prefixscope.analyzer.semantic.threshold import CONFIDENCE, Choice, Measured
-from prefixscope.analyzer.semantic.tiers import EXACT, SEMANTIC, Policy
+from prefixscope.analyzer.semantic.tiers import EXACT, SEMANTIC
 from prefixscope.analyzer.semantic.unit_cost import Option
 
 SCHEMA_VERSION: Final = 1
@@ -23,8 +24,8 @@ def build(found: Analysis, *, with_text: bool = True) -> Report:
     """Sums up an analysis. Dollars are floats rounded to 1e-10.
 
     Keys: schema_version, window, calls, left_out, scope, scopes, policy, told_threshold, embedder, tiers, exact_alone,
-    unit_cost, budget, curve, candidates, freshness, existing, findings, vectors, notes, quarantine. ``with_text``
-    decides whether questions and answers are in it.
+    unit_cost, budget, labels, curve, false_matches, candidates, freshness, existing, findings, vectors, notes,
+    quarantine. ``with_text`` decides whether questions and answers are in it.
     """
     return {
         "schema_version": SCHEMA_VERSION,
@@ -33,7 +34,7 @@ def build(found: Analysis, *, with_text: bool = True) -> Report:
         "left_out": _left_out(found),
         "scope": _scope(found),
         "scopes": [_tried(tried) for tried in found.scopes],
-        "policy": _policy(found.policy),
+        "policy": certainty.policy(found.policy),
         "told_threshold": found.told_threshold,
         "embedder": {
             "name": found.embedded_by,
@@ -43,8 +44,10 @@ def build(found: Analysis, *, with_text: bool = True) -> Report:
         "tiers": _tiers(found),
         "exact_alone": _exact_alone(found),
         "unit_cost": [_option(option) for option in found.unit_cost],
-        "budget": _budget(found.choice) | {"unjudged": unjudged(found)} if found.choice else None,
+        "budget": certainty.budget(found, found.choice, with_text=with_text) if found.choice else None,
+        "labels": certainty.labels(found),
         "curve": [_point(point, len(found.questions)) for point in found.curve],
+        "false_matches": _false_matches(found),
         "candidates": side_by_side.candidates(found, with_text=with_text),
         "freshness": side_by_side.freshness(found, with_text=with_text),
         "existing": side_by_side.existing(found, with_text=with_text),
@@ -107,22 +110,21 @@ def _tried(tried: Tried) -> dict[str, Any]:
         "calls": trial.deflected,
         "share": round(trial.deflected / max(len(trial.asked), 1), 6),
         "saved_usd": round(trial.saved_usd, 10),
-        "policy": _policy(choice.policy) if choice and choice.policy else None,
-        "chosen_on": _measured(choice.chosen_on) if choice else None,
-        "checked_on": _measured(choice.checked_on) if choice else None,
+        "policy": certainty.policy(choice.policy) if choice and choice.policy else None,
+        "chosen_on": certainty.measured(choice.chosen_on) if choice else None,
+        "checked_on": certainty.measured(choice.checked_on) if choice else None,
         "shown": bool(choice and choice.shown),
-        "added": _measured(tried.added.checked) | {"unjudged": tried.added.unknown} if tried.added else None,
+        "added": certainty.measured(tried.added.checked) | {"unjudged": tried.added.unknown} if tried.added else None,
         "risks": [{"dropped": name, "risk": scopes.RISKS[name]} for name in tried.dropped],
     }
 
 
-def _policy(policy: Policy) -> dict[str, Any]:
-    threshold = None if policy.threshold is None else round(policy.threshold, 4)
-    return asdict(policy) | {"threshold": threshold, "told": policy.told}
-
-
 def _tiers(found: Analysis) -> list[dict[str, Any]]:
-    """What each tier serves, disjoint: deflection, dollars and waiting saved."""
+    """What each tier serves, disjoint: deflection, dollars and waiting saved.
+
+    ``left_out`` of the model's calls are those that no cache may serve; a cache in use answered ``served_already`` of
+    them.
+    """
     asked, served = found.questions, found.served
     waited = asked.calls["duration_ms"].cast(float).fill_null(float("nan")).to_numpy()
     lookups = int(found.looked_up.sum())
@@ -140,6 +142,8 @@ def _tiers(found: Analysis) -> list[dict[str, Any]]:
             "unpriced_calls": int(np.isnan(found.usd[chosen]).sum()),
             "saved_seconds": round((float(np.nansum(waited[chosen])) - lookup_ms) / 1000, 3) if tier else 0.0,
             "evicted": served.evicted if tier == 0 else 0,
+            "left_out": 0 if tier else int((~asked.exact).sum()),
+            "served_already": 0 if tier else sum(bar == "served_already" for bar in asked.bar),
         })  # fmt: skip
     return rows
 
@@ -170,42 +174,36 @@ def _option(option: Option) -> dict[str, Any]:
     }
 
 
-def _budget(choice: Choice) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        "wrong_answers": choice.budget,
-        "confidence": CONFIDENCE,
-        "labels": choice.labels,
-        "kept": choice.policy is not None,
-        "shown": choice.shown,
-        "served_pairs_needed": choice.needed,
-        "policy": _policy(choice.policy) if choice.policy else None,
-        "chosen_on": _measured(choice.chosen_on),
-        "checked_on": _measured(choice.checked_on),
-        "otherwise": None,
-    }
-    if choice.otherwise:
-        policy, measured = choice.otherwise
-        found["otherwise"] = {"policy": _policy(policy)} | _measured(measured)
-    return found
-
-
-def _measured(measured: Measured) -> dict[str, Any]:
-    return {
-        "served": measured.served,
-        "wrong": measured.wrong,
-        "rate": round(measured.rate, 6) if measured.served else None,
-        "at_most": round(measured.bound, 6),
-        "calls": measured.calls,
-        "wrong_calls": measured.wrong_calls,
-    }
-
-
 def _point(point: Point, calls: int) -> dict[str, Any]:
     return asdict(point) | {
         "alone_share": point.alone / calls if calls else 0.0,
         "guarded_share": point.guarded / calls if calls else 0.0,
         "alone_wrong_rate": _rate(point.alone_wrong, point.alone_right),
         "guarded_wrong_rate": _rate(point.guarded_wrong, point.guarded_right),
+    }
+
+
+def _false_matches(found: Analysis) -> dict[str, Any] | None:
+    """What ``told_threshold`` alone would serve wrongly, each call once; None where nothing was embedded.
+
+    ``calls`` are those of ``by``; without ``not_judged`` they are the ``wrong`` of the curve.
+    """
+    if found.alone is None:
+        return None
+    threshold = found.told_threshold
+    served, wrong, right = found.alone.counted(threshold)
+    calls = found.alone.wrong(threshold)
+    return {
+        "threshold": threshold,
+        "calls": len(calls),
+        "by": found.alone.by(calls),
+        "meanings": dict(WHY),
+        "served": served,
+        "wrong": wrong,
+        "right": right,
+        "wrong_rate": _rate(wrong, right),
+        "reasons": reasons_of(found.alone, calls),
+        "usd_at_stake": round(float(np.nansum(found.usd[calls])), 10),
     }
 
 
@@ -235,6 +233,10 @@ def _finding(finding: Any) -> dict[str, Any]:
 def _notes(found: Analysis) -> Sequence[str]:
     calls, asked, scope = _calls(found), found.questions, _scope(found)
     notes = []
+    silent = sum(bar == "no_answer" for bar in asked.bar)
+    if silent:
+        so = "nothing can be replayed" if not asked.exact.any() else "these cannot be replayed"
+        notes.append(f"no answer is recorded of {silent:,} of {len(asked):,} calls, so {so}: log the responses too")
     if len(asked) and not asked.with_text:
         keyed = int((asked.calls["answer_key"] != "").sum())
         what = f"{keyed:,} answers have a key, by which every other wording counts as another answer"
@@ -246,6 +248,8 @@ def _notes(found: Analysis) -> Sequence[str]:
             f"would serve at most so many of them: {counts}. None of these is safe: a number, a name or a negation may "
             "differ"
         )
+    if mixed := [name for name in ("tenant", "account", "system", "tools") if name not in found.scope]:
+        notes.append(f"answers may cross what is to be kept apart: the scope leaves out {', '.join(mixed)}")
     if calls["unpriced"]:
         notes.append(f"{calls['unpriced']:,} calls without a known cost are in no dollar figure")
     if scope["scopes"] > 1 and scope["of_one_call"] > scope["scopes"] / 2:

@@ -1,9 +1,10 @@
 """Who may share an answer: the scopes that are compared, the one that is chosen, and wider ones as an option.
 
 Two scopes are safe to choose by ourselves: the default one, and the narrower one that keeps users apart too. Of those
-that keep the budget the one that saves most is taken. Wider ones are told, never chosen: they put together what
-somebody kept apart, and the risk is theirs to take. Scopes that mix tenants, accounts, system prompts or tools are not
-even told: their answers may hold what another must not see, or what another program cannot use.
+that keep the budget the one that saves most is taken; where neither keeps it, the narrower. Wider ones are told, never
+chosen: they put together what somebody kept apart, and the risk is theirs to take. Scopes that mix tenants, accounts,
+system prompts or tools are not even told: their answers may hold what another must not see, or what another program
+cannot use.
 
 What a scope adds to the next narrower one is judged by itself, by the pairs that reach across what that one keeps
 apart, exact repeats included: in the whole traffic their wrong answers would hide among the right ones. Half of the
@@ -34,7 +35,7 @@ RISKS: Final = {
 """What a wider scope no longer keeps apart, and what that may do."""
 
 VERDICTS: Final = {
-    "chosen": "replayed: the safe scope that saves most within the budget, or the default one if none keeps it",
+    "chosen": "replayed: the safe scope that saves most within the budget, or the strictest if none keeps it",
     "saves_less": "keeps the budget, but saves no more than the one that was replayed",
     "too_wrong": "does not keep the budget",
     "option": "keeps the budget and saves more, if you may share answers that far",
@@ -90,9 +91,15 @@ def compare(
     worth_a_try = WIDER if _keeps(*base) else ()  # they serve all that the default scope serves wrongly
     wider = [attempt(*found) for found in different(worth_a_try)]
     tried = [base, *narrow, *((trial, _added(trial, default.asked)) for trial in wider)]
-    chosen = max(tried[: len(narrow) + 1], key=lambda t: (_keeps(*t), t[0].saved_usd, t[0].deflected))[0]
+    chosen = _chosen([base, *narrow])
     found = [Tried(trial.scope, _verdict(trial, added, chosen), trial, added) for trial, added in tried]
     return sorted(found, key=lambda t: t.verdict != "chosen")
+
+
+def _chosen(safe: Sequence[tuple[Trial, Added | None]]) -> Trial:
+    """Of the safe scopes, the strictest last, the one to replay."""
+    kept = [found for found in safe if _keeps(*found)] or [safe[-1]]
+    return max((trial for trial, _ in kept), key=lambda trial: (trial.saved_usd, trial.deflected))
 
 
 class _Different:

@@ -8,19 +8,25 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from prefixscope.analyzer.report.wording import clean, usd, usd_range
+from prefixscope.analyzer.report.wording import clean, counted, usd, usd_range
 from prefixscope.analyzer.semantic.load_test import Line
+from prefixscope.analyzer.semantic.sentences import budget_lines, headline, ttl_line
 
 _SHOWN: Final = 8  # candidates
 _CURVE: Final = (0.70, 0.80, 0.85, 0.90, 0.92, 0.95, 0.97, 0.99)
 _LONGEST: Final = 110  # characters of a question
+_STATUS: Final = {
+    (True, True): "wrong, by hand",
+    (True, False): "wrong, by its answers",
+    (False, False): "refused, not judged",
+}  # (known to be wrong, said by a person)
 
 
 def render(report: Mapping[str, Any], console: Console) -> None:
     """Prints the whole report."""
     report = clean(report)
     console.print(Text(headline(report), style="bold"))
-    for part in _parts(report):
+    for part in _parts(report) if report["calls"]["exact_possible"] else _nothing(report):
         console.print(Group(Text(), part))
     notes = [Text(f"note: {line}", style="yellow") for line in report["notes"]]
     rejected = [Text(f"  {_place(row)}: {row['reason']}", style="dim") for row in report["quarantine"][:5]]
@@ -37,23 +43,11 @@ def load_test(lines: Sequence[Line], console: Console) -> None:
     console.print(_titled(title, table))
 
 
-def headline(report: Mapping[str, Any]) -> str:
-    """What the caches would do, in a sentence or two."""
-    calls, exact = report["calls"]["total"], report["exact_alone"]
-    text = (
-        f"{calls:,} calls: an exact cache would serve {exact['calls']:,} ({exact['share']:.1%}) and save "
-        f"{usd(exact['saved_usd'])}"
-    )
-    if report["policy"]["threshold"] is None:
-        return f"{text}; no semantic cache was replayed."
-    both = [row for row in report["tiers"] if row["tier"] != "model"]
-    served, saved = sum(row["calls"] for row in both), sum(row["saved_usd"] for row in both)
-    text += f"; with a semantic one behind it {served:,} ({served / max(calls, 1):.1%}) and {usd(saved)}."
-    risks = [f for f in report["findings"] if f["cause"] == "false_match_risk"]
-    if risks:
-        wrong, told = sum(f["calls"] for f in risks), report["told_threshold"]
-        text += f" A threshold of {told:.2f} alone would give {wrong:,} calls the answer to another question."
-    return text
+def _nothing(report: Mapping[str, Any]) -> Iterator[RenderableType]:
+    if report["existing"]["hits"]:
+        yield _existing(report["existing"])
+    if report["left_out"]:
+        yield _left_out(report["left_out"])
 
 
 def _parts(report: Mapping[str, Any]) -> Iterator[RenderableType]:
@@ -82,11 +76,29 @@ def _parts(report: Mapping[str, Any]) -> Iterator[RenderableType]:
 def _tiers(report: Mapping[str, Any]) -> RenderableType:
     columns = {"tier": "left", "calls": "right", "share": "right", "saved": "right", "waiting saved": "right"}
     scope, table = report["scope"], _table(**columns)
+    total = max(report["calls"]["total"], 1)
     for row in report["tiers"]:
+        calls = row["calls"] - row["left_out"]
         saved = (usd(row["saved_usd"]), f"{row['saved_seconds']:,.1f} s") if row["tier"] != "model" else ("", "")
-        table.add_row(row["tier"], f"{row['calls']:,}", f"{row['share']:.1%}", *saved)
-    shared = f"shared where {', '.join(scope['fields'])} are the same: {scope['scopes']:,} scopes"
-    return _titled(f"who answers ({shared})", table)
+        table.add_row(row["tier"], f"{calls:,}", f"{calls / total:.1%}", *saved)
+        if row["left_out"]:
+            table.add_row("left out", f"{row['left_out']:,}", f"{row['left_out'] / total:.1%}", "", "")
+    be = "is" if len(scope["fields"]) == 1 else "are"
+    shared = f"shared where {', '.join(scope['fields'])} {be} the same: {counted(scope['scopes'], 'scope')}"
+    return _titled(f"who answers ({shared})", table, "\n".join(_who_answers(report)))
+
+
+def _who_answers(report: Mapping[str, Any]) -> Iterator[str]:
+    """Why the exact cache serves less than alone, and what was left out."""
+    exact, alone, model = report["tiers"][0]["calls"], report["exact_alone"]["calls"], report["tiers"][2]
+    if exact < alone:
+        yield (
+            f"exact: {exact:,}, and {alone:,} if it stood alone: a question that the semantic cache answers leaves no "
+            "answer of its own, so when it is repeated, the semantic cache answers again"
+        )
+    if model["left_out"]:
+        already = f"; a cache in use answered {model['served_already']:,} of them" if model["served_already"] else ""
+        yield f"left out: no cache may answer these, for the reasons at the end{already}"
 
 
 def _unit_cost(options: Sequence[Mapping[str, Any]]) -> RenderableType:
@@ -109,46 +121,8 @@ def _budget(report: Mapping[str, Any]) -> RenderableType:
     )
 
 
-def budget_lines(budget: Mapping[str, Any], policy: Mapping[str, Any]) -> Iterator[str]:
-    """What was chosen, on what ground, and what is missing to be sure."""
-    wrong = f"{budget['wrong_answers']:.1%}"
-    if not budget["labels"]:
-        yield (
-            "no pair is labelled, by answers or by hand: nothing is known about wrong answers. "
-            f"The default was replayed (cosine {policy['threshold']}). Label pairs: --review FILE, then --labels FILE."
-        )
-        return
-    if budget["kept"]:
-        chosen, checked = budget["chosen_on"], budget["checked_on"]
-        yield f"budget {wrong}: {budget['policy']['told']}"
-        yield f"  on the pairs that chose it: {chosen['wrong']:,} of {chosen['served']:,} served were wrong"
-        yield (
-            f"  on {checked['served']:,} other pairs that it serves: {checked['wrong']:,} wrong; "
-            f"so at most {checked['at_most']:.1%} with {budget['confidence']:.0%} confidence"
-        )
-    else:
-        yield f"no threshold keeps a budget of {wrong} on {budget['labels']:,} labelled pairs: none was replayed."
-        if other := budget["otherwise"]:
-            yield (
-                f"  the least wrong one, {other['policy']['told']}, serves {other['served']:,} pairs and "
-                f"{other['wrong']:,} of them wrongly ({other['rate']:.1%})"
-            )
-    if budget["unjudged"]:
-        yield (
-            f"  {budget['unjudged']:,} more pairs that are served are not judged, as their answers neither agree nor "
-            "clearly differ: judge them with --review FILE and --labels FILE"
-        )
-    if not budget["shown"]:
-        more = budget["served_pairs_needed"]
-        yield "  this is what was seen, not what is sure: " + (
-            f"to show {wrong} it takes {more:,} served pairs without a wrong one"
-            if more
-            else "no sample shows that there are none at all"
-        )
-
-
 def _scopes(report: Mapping[str, Any]) -> RenderableType:
-    columns = {"the same must be": "left", "served": "right", "saved": "right", "wrong of those added": "right",
+    columns = {"the same must be": "left", "served": "right", "saved": "right", "wrong of the extra pairs": "right",
                "at most": "right", "": "left"}  # fmt: skip
     table = _table(**columns)
     for row in report["scopes"]:
@@ -193,7 +167,9 @@ def _curve(points: Sequence[Mapping[str, Any]]) -> RenderableType:
                 f"{point['alone_share']:.1%}", _rate(point["alone_wrong_rate"]),
                 f"{point['guarded_share']:.1%}", _rate(point["guarded_wrong_rate"]),
             )  # fmt: skip
-    return _titled("over the threshold (wrong: of the served ones that are labelled)", table)
+    return _titled(
+        "over the threshold (wrong: of the served ones that can be judged; exact repeats count as right)", table
+    )
 
 
 def _rate(rate: float | None) -> str:
@@ -205,16 +181,41 @@ def _candidates(rows: Sequence[Mapping[str, Any]]) -> RenderableType:
         "cosine": "right",
         "calls": "right",
         "cost": "right",
+        "status": "left",
         "why not": "left",
         "asked / answered before": "left",
     }
     table = _table(**columns)
     for row in rows[:_SHOWN]:
-        why = ", ".join(reason["reason"] for reason in row["reasons"]) or "the recorded answers differ"
-        texts = [_short(row[side].get("question", row[side]["call_id"])) for side in ("call", "earlier")]
+        why = "\n".join(_why(row["reasons"])) or "only the answers differ"
+        told = {reason["reason"] for reason in row["reasons"]}
+        texts = [_asked(row[side], after="conversation" in told) for side in ("call", "earlier")]
         cost = usd(row["usd_at_stake"])
-        table.add_row(f"{row['cosine']:.3f}", f"{row['calls']:,}", cost, why, Text("\n".join(texts)))
-    return _titled("alike, but not the same question: what similarity alone would have served", table)
+        table.add_row(
+            f"{row['cosine']:.3f}", f"{row['calls']:,}", cost, _STATUS[_judge(row)], Text(why), Text("\n".join(texts))
+        )
+    return _titled("similar, but refused or known to be wrong: what similarity alone would have served", table)
+
+
+def _judge(row: Mapping[str, Any]) -> tuple[bool, bool]:
+    """Whether the pair is known to be wrong, and whether a person said so."""
+    return row["status"] == "wrong", row["label"] is not None
+
+
+def _why(reasons: Sequence[Mapping[str, str]]) -> Iterator[str]:
+    """The reasons, those that point at the same words together."""
+    names: dict[str, list[str]] = {}
+    for reason in reasons:
+        names.setdefault(reason["detail"], []).append(reason["reason"])
+    for detail, found in names.items():
+        yield ", ".join(found) + (f": {detail}" if detail else "")
+
+
+def _asked(call: Mapping[str, Any], *, after: bool) -> str:
+    """The question, and what was said before where that is what differs."""
+    asked = _short(call.get("question", call["call_id"]))
+    before = call.get("previous", ())[:1] if after else ()
+    return "".join([asked, *(f"  (after: {_short(turn['text'])})" for turn in before)])
 
 
 def _short(text: str) -> str:
@@ -225,14 +226,8 @@ def _freshness(fresh: Mapping[str, Any]) -> RenderableType:
     columns = {"answer not older than": "left", "repeats compared": "right", "answer changed": "right"}
     table = _table(**columns)
     for row in fresh["by_age"]:
-        table.add_row(row["up_to"], f"{row['compared']:,}", f"{row['changed']:,}")
-    ttl = fresh["ttl_s"]
-    told = (
-        f"longest lifetime within the budget: {ttl / 3600:,.4g} h"
-        if ttl
-        else "no lifetime can be recommended from these"
-    )
-    return _titled("the same question again: does its answer last?", table, told)
+        table.add_row(row["up_to"], f"{row['compared']:,}", f"{row['changed']:,}" if row["compared"] else "–")
+    return _titled("the same question again: does its answer last?", table, ttl_line(fresh))
 
 
 def _existing(existing: Mapping[str, Any]) -> RenderableType:

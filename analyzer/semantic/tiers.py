@@ -43,7 +43,7 @@ class Policy:
         if self.threshold is None:
             return "no semantic cache"
         guards = "with guards" if self.guarded else "without guards"
-        common = f", {self.overlap:.0%} of the words in common" if self.overlap else ""
+        common = f", and {10 * self.overlap:.3g} of 10 words must be the same" if self.overlap else ""
         return f"cosine {self.threshold:.3f} {guards}{common}"
 
 

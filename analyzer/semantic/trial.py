@@ -8,13 +8,14 @@ from typing import Final
 import numpy as np
 
 from prefixscope.analyzer import audit
-from prefixscope.analyzer.semantic import candidates, matches, neighbours, tiers
+from prefixscope.analyzer.semantic import alone, candidates, matches, neighbours, tiers
+from prefixscope.analyzer.semantic.alone import Alone
 from prefixscope.analyzer.semantic.candidates import Candidate, Ground
 from prefixscope.analyzer.semantic.embedding import DEFAULT, Embedder, Remembering
 from prefixscope.analyzer.semantic.matches import Matches
 from prefixscope.analyzer.semantic.neighbours import Pairs
 from prefixscope.analyzer.semantic.questions import DEFAULT_SCOPE, Bools, Floats, Questions
-from prefixscope.analyzer.semantic.threshold import Choice, choose
+from prefixscope.analyzer.semantic.threshold import Choice, Measured, choose, measure
 from prefixscope.analyzer.semantic.tiers import Policy, Reach, Served
 
 _CURVE: Final = tuple(round(0.60 + 0.01 * step, 2) for step in range(41))  # thresholds
@@ -46,7 +47,7 @@ class Point:
     """One threshold of the curve, in calls. Wrong and right ones are known by label or by answers."""
 
     threshold: float
-    alone: int  # calls that cosine alone would serve, exact repeats included
+    alone: int  # calls that cosine alone would serve whatever was said before, exact repeats included
     alone_wrong: int
     alone_right: int
     guarded: int
@@ -79,6 +80,7 @@ class Trial:
     choice: Choice | None = None
     curve: tuple[Point, ...] = ()
     candidates: tuple[Candidate, ...] = ()
+    alone: Alone | None = None  # the cache that goes by the cosine alone; None where nothing was embedded
     matches: Matches | None = None
     ground: Ground | None = None
 
@@ -89,7 +91,16 @@ class Trial:
 
     def light(self) -> "Trial":
         """Without what is large and only the comparison itself needs."""
-        return replace(self, candidates=(), matches=None, ground=None)
+        return replace(self, candidates=(), alone=None, matches=None, ground=None)
+
+
+def checked(trial: Trial) -> Measured:
+    """What judged pairs say of the replayed policy: those that had no say in its choice; all where it was given."""
+    if trial.choice is None:
+        return Measured(0, 0)
+    if trial.policy == trial.choice.policy:
+        return trial.choice.checked_on
+    return measure(trial.policy, candidates.labelled(trial.candidates, same_context=trial.policy.same_context))
 
 
 def exact_only(scope: Sequence[str], asked: Questions, usd: Floats, base: Policy) -> Trial:
@@ -105,8 +116,9 @@ def attempt(given: Given, scope: Sequence[str], asked: Questions) -> Trial:
     options, base = given.options, given.options.policy
     alike = matches.of_pairs(_pairs(asked, given.embedder), asked, given.known)
     ground = Ground(asked, alike, given.usd, given.key, options.labels, given.embedder)
-    alone, guarded, anywhere = _views(asked, alike, base)
-    found = candidates.collect([alone, guarded, anywhere], ground)
+    views = _views(asked, alike, base)
+    found = candidates.collect(views, ground)
+    by_cosine = alone.of_reach(views[2], found, asked)
     choice = choose(candidates.labelled(found, same_context=base.same_context), options.budget, base)
     policy = base if options.threshold_given else _policy(choice, base)
     served = tiers.replay(asked, alike, policy)
@@ -118,8 +130,9 @@ def attempt(given: Given, scope: Sequence[str], asked: Questions) -> Trial:
         exact_alone=tiers.replay(asked, None, replace(policy, threshold=None)).tier == tiers.EXACT,
         saved_usd=_saved(asked, served, policy, given),
         choice=choice,
-        curve=_curve(alone, guarded, found),
+        curve=_curve(by_cosine, views[1], found),
         candidates=tuple(found),
+        alone=by_cosine,
         matches=alike,
         ground=ground,
     )
@@ -137,7 +150,7 @@ def _pairs(asked: Questions, embedder: Embedder) -> Pairs:
 
 
 def _views(asked: Questions, alike: Matches, base: Policy) -> tuple[Reach, Reach, Reach]:
-    """Caches in shadow: by cosine alone, with guards, and by cosine across conversations."""
+    """Caches in shadow: by cosine within a conversation, with guards, and by cosine alone."""
     free = replace(base, guarded=False, overlap=0.0, threshold=neighbours.FLOOR)
     return (
         tiers.reach(asked, alike, free),
@@ -166,10 +179,10 @@ def _saved(asked: Questions, served: Served, policy: Policy, given: Given) -> fl
     return round(float(np.nansum(given.usd[hit])) - looking_up, 10)  # so that equal savings are equal
 
 
-def _curve(alone: Reach, guarded: Reach, found: Sequence[Candidate]) -> tuple[Point, ...]:
+def _curve(by_cosine: Alone, guarded: Reach, found: Sequence[Candidate]) -> tuple[Point, ...]:
     label = {c.pair: c.label for c in found if c.pair >= 0}
-    count = partial(_counted, label)
-    return tuple(Point(threshold, *count(alone, threshold), *count(guarded, threshold)) for threshold in _CURVE)
+    count = partial(_counted, label, guarded)
+    return tuple(Point(threshold, *by_cosine.counted(threshold), *count(threshold)) for threshold in _CURVE)
 
 
 def _counted(label: Mapping[int, bool | None], view: Reach, threshold: float) -> tuple[int, int, int]:

@@ -1,7 +1,8 @@
 """The curve over the threshold: what a semantic cache answers, and how much of it wrongly, under each other."""
 
+import json
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import altair as alt
 import polars as pl
@@ -10,7 +11,7 @@ from prefixscope.dashboard.palette import GRID, LEAK, READ, UNCACHED, Layered, i
 
 ALONE, GUARDED = "Similarity alone", "With guards"
 _COLOURS: Final = {ALONE: LEAK, GUARDED: READ}
-_LEFT: Final = 54  # pixels for labels of the y axis: the same in both, so that their x axes align
+_LEFT, _RIGHT = 54, 84  # pixels for labels beside the plot: the same in both charts, so that their x axes align
 _LOWEST: Final = 0.6
 
 
@@ -34,10 +35,12 @@ def points(report: Mapping[str, Any]) -> pl.DataFrame:
     )
 
 
-def answered(found: pl.DataFrame, marks: Mapping[str, float]) -> Layered:
-    """Share of all calls that the cache answers. ``marks``: thresholds by name."""
+def answered(found: pl.DataFrame, marks: Mapping[str, float], used: float | None) -> Layered:
+    """Share of all calls that the cache answers. ``marks``: thresholds by name; ``used``: what the replay answered."""
     y = alt.Y("share:Q", title="Calls answered", axis=_axis("%"), scale=alt.Scale(domain=[0, 1]))
-    return alt.layer(_lines(found, y, with_legend=True), *_marks(marks, named=True)).properties(height=310)
+    level = _level(used, f"in use {used:.1%}", "share") if used is not None else _level(1.0, "", "share")
+    lines = _lines(found, y, with_legend=True)
+    return _beside(alt.layer(lines, level, *_marks(marks, named=True)), 310)
 
 
 def wrong(found: pl.DataFrame, marks: Mapping[str, float], budget: float) -> Layered:
@@ -49,12 +52,26 @@ def wrong(found: pl.DataFrame, marks: Mapping[str, float], budget: float) -> Lay
         axis=_axis(".0%" if highest > 0.04 else ".1%"),
         scale=_from_zero(highest),
     )
-    line = pl.DataFrame({"rate": [budget], "told": [f"budget {budget:.1%}"], "threshold": [_LOWEST]})
-    base = alt.Chart(line).encode(y="rate:Q")
-    rule = base.mark_rule(strokeDash=[5, 4], color=ink(), opacity=0.8)
-    name = base.mark_text(align="left", dx=4, dy=-7, fontSize=11.5, color=ink()).encode(x="threshold:Q", text="told:N")
-    drawn = _lines(found.drop_nulls("rate"), y, with_legend=False)
-    return alt.layer(drawn, rule, name, *_marks(marks, named=False)).properties(height=250)
+    lines = _lines(found.drop_nulls("rate"), y, with_legend=False)
+    level = _level(budget, f"budget {budget:.1%}", "rate")
+    return _beside(alt.layer(lines, level, *_marks(marks, named=False)), 250)
+
+
+def _level(value: float, told: str, column: str) -> alt.Chart:
+    """A dashed line across the plot; its name stands right of it, where no line can cross it."""
+    axis = alt.Axis(
+        orient="right", values=[value], labelExpr=json.dumps(told), labelColor=ink(), labelFontSize=11.5, title=None,
+        grid=False, domain=False, ticks=False, minExtent=_RIGHT, maxExtent=_RIGHT, labelLimit=_RIGHT,
+    )  # fmt: skip
+    opacity = 0.8 if told else 0.0
+    base = alt.Chart(pl.DataFrame({column: [value]}))
+    rule = base.mark_rule(strokeDash=[5, 4], color=ink(), opacity=opacity)
+    return rule.encode(y=alt.Y(f"{column}:Q", axis=axis))
+
+
+def _beside(chart: Layered, height: int) -> Layered:
+    """Both y axes drawn: that of the lines on the left, that of the level on the right, on one scale."""
+    return chart.resolve_axis(y="independent").properties(height=height)
 
 
 def _lines(found: pl.DataFrame, y: alt.Y, *, with_legend: bool) -> alt.Chart:
@@ -95,8 +112,21 @@ def _marks(marks: Mapping[str, float], *, named: bool) -> list[alt.Chart]:
     rows = pl.DataFrame({"threshold": list(marks.values()), "name": list(marks)})
     base = alt.Chart(rows).encode(x="threshold:Q")
     rules = base.mark_rule(color=UNCACHED, strokeWidth=1.5).encode(tooltip=[alt.Tooltip("name:N", title="Threshold")])
-    texts = base.mark_text(align="left", dx=5, dy=9, fontSize=11.5, color=ink()).encode(y=alt.value(0), text="name:N")
-    return [rules, texts] if named else [rules]
+    if not named:
+        return [rules]
+    texts = [
+        base.transform_filter(alt.datum.name == name)
+        .mark_text(align=side, dx=-4 if side == "right" else 4, dy=-8, fontSize=11.5, color=ink())
+        .encode(y=alt.value(0), text="name:N")
+        for name, side in _sides(marks).items()
+    ]
+    return [rules, *texts]
+
+
+def _sides(marks: Mapping[str, float]) -> dict[str, Literal["left", "right"]]:
+    """How each name stands above the plot: it starts at its line, unless another line comes after it."""
+    last = max(marks.values())
+    return {name: "right" if _LOWEST + 0.1 < threshold < last else "left" for name, threshold in marks.items()}
 
 
 def _axis(form: str) -> alt.Axis:

@@ -8,11 +8,12 @@ import streamlit as st
 from prefixscope.analyzer.errors import PrefixscopeError, StoreError
 from prefixscope.analyzer.report.wording import counted
 from prefixscope.dashboard import parts, text
-from prefixscope.dashboard.caches import pairs, source, told
+from prefixscope.dashboard.caches import pairs, settings, source, told
 from prefixscope.dashboard.caches.source import Looked
 from prefixscope.dashboard.command import SAMPLE_OF_CACHES, UPLOAD_LIMIT_MB
 
 _AT_ONCE: Final = 20_000  # calls of a store that are replayed without being asked twice: a second or two
+_FIRST: Final = "caches_first"  # key of session state: the options when the page was first seen
 _WHY: Final = (
     "Stores hold fingerprints of prompts, never their text. To tell which questions mean the same, and whether an "
     "answer would have been wrong, this page needs your logs or traces with prompts and answers in them. They are read "
@@ -60,6 +61,9 @@ def _ask() -> None:
 
 
 def _upload() -> None:
+    st.caption(
+        "OTLP as JSON or protobuf, span dumps, Jaeger, Langfuse, JSON lines of a gateway; also inside gzip or zstd."
+    )
     uploaded = st.file_uploader("Logs with texts", accept_multiple_files=True, max_upload_size=UPLOAD_LIMIT_MB)
     if st.button("Replay these", type="primary", icon=":material/play_arrow:", disabled=not uploaded):
         total = sum(file.size for file in uploaded)
@@ -100,6 +104,8 @@ def strip(looked: Looked) -> None:
         elif looked.with_text:
             with st.popover("Your own logs", type="tertiary", icon=":material/upload_file:"):
                 _upload()
+        if looked.with_text:
+            settings.show_texts()
 
 
 def waiting(looked: Looked) -> str:
@@ -107,6 +113,14 @@ def waiting(looked: Looked) -> str:
     if not looked.with_text:
         return "Replaying the calls"
     return f"Comparing the questions of {counted(looked.calls, 'call')} by meaning"
+
+
+def explained(report: Mapping[str, Any], asked: str) -> None:
+    """The explanation to unfold: open until other options are ``asked`` for than at first, then never again."""
+    if st.session_state.setdefault(_FIRST, asked) != asked:
+        st.session_state[_FIRST] = ""
+    with st.expander("Two caches, and how one of them goes wrong", expanded=bool(st.session_state[_FIRST])):
+        explain(report)
 
 
 def explain(report: Mapping[str, Any] | None) -> None:

@@ -15,7 +15,7 @@ _LONGEST: Final = 4000  # characters of a text that is shown
 _TALL: Final = 400  # characters from which on a text scrolls in a box of its own
 _PAGE: Final = 4  # pairs
 _WOULD: Final = (
-    ("call", "Asked", "Its own answer"),
+    ("call", "Asked", "Correct answer (would not have been given)"),
     ("earlier", "Asked before", "The answer it would have got"),
 )
 GIVEN: Final = (
@@ -58,7 +58,7 @@ def example(row: Row) -> None:
         with st.container(border=True, height="stretch"):
             said(f"Asked later: similarity {row['cosine']:.3f}", row["call"]["question"], strong=True)
             said(
-                "Its own answer, which it would not have got",
+                "Correct answer (would not have been given)",
                 row["call"]["answer"],
             )
 
@@ -81,12 +81,13 @@ def false_match(row: Row) -> None:
     colour: Literal["red", "green", "orange"] = "orange"
     if told.is_wrong(row) or row["label"]:
         colour = "red" if told.is_wrong(row) else "green"
-    weight = f"{wording.counted(row['calls'], 'call')}, {wording.usd(row['usd_at_stake'])} at stake"
+    weight = f"{wording.counted(row['calls'], 'call')}, model cost avoided: {wording.usd(row['usd_at_stake'])}"
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         st.badge(f"similarity {row['cosine']:.3f}", color="gray")
         st.badge(told.judged(row), color=colour)
         st.markdown(f":gray[{text.literal(weight)}]")
-    st.markdown(f"{text.literal('; '.join(told.reasons(row)).capitalize())}.")
+    why = "; ".join(told.reasons(row))
+    st.markdown(f"{text.literal(why[:1].upper() + why[1:])}.")
 
 
 def _sides(row: Row, named: Names) -> None:
@@ -98,11 +99,18 @@ def _sides(row: Row, named: Names) -> None:
             with st.container():
                 call = row[side]
                 if call.get("question"):
+                    if call.get("previous") and _is_after_another(row):
+                        said("Said before", call["previous"][-1]["text"])
                     said(asked, call["question"], strong=True)
                     said(answered, call["answer"])
                 else:
                     st.caption(asked)
                     st.text(place(call))
+
+
+def _is_after_another(row: Row) -> bool:
+    """Whether the conversations before the two questions differ."""
+    return any(reason["reason"] == "conversation" for reason in row.get("reasons", ()) if isinstance(reason, Mapping))
 
 
 def place(call: Row) -> str:

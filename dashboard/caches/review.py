@@ -11,8 +11,9 @@ from prefixscope.analyzer.semantic import report as reports
 from prefixscope.analyzer.semantic.analysis import Analysis
 from prefixscope.analyzer.semantic.relabelled import relabelled
 from prefixscope.dashboard import text
-from prefixscope.dashboard.caches import judged, pairs, settings, told
+from prefixscope.dashboard.caches import chosen, judged, pairs, settings, told
 
+_TOLD: Final = (chosen.CHOSEN, chosen.RASH, "Why", chosen.WAYS)
 _LOADED: Final = "caches_loaded"  # key of session state: the uploaded queues that were taken in
 
 Row = Mapping[str, Any]
@@ -26,8 +27,9 @@ def form(found: Analysis) -> None:
         return
     now = judged.labels()
     done = {*now, *judged.seen()}
-    queue = [row for row in judged.rows(found, now) if row.get("question") and row["pair"] not in done]
-    _count(found, now, queue)
+    rows = judged.rows(found, now)
+    queue = [row for row in rows if row.get("question") and row["pair"] not in done]
+    _count(relabelled(found, now), now, rows, len(set(judged.seen()) - now.keys()))
     if queue:
         _pair(queue[0])
     else:
@@ -37,11 +39,21 @@ def form(found: Analysis) -> None:
     _files(found, now)
 
 
-def _count(found: Analysis, now: Mapping[str, bool], queue: Sequence[Row]) -> None:
-    unclear = sum(row["suggested"] == "unclear" for row in queue)
-    here = sum(candidate.name in now for candidate in found.candidates)
-    told_ = f"{counted(here, 'pair')} judged by hand, {unclear:,} that nothing has judged yet"
-    st.progress(here / max(here + unclear, 1), text.literal(told_))
+def _count(found: Analysis, now: Mapping[str, bool], rows: Sequence[Row], skipped: int) -> None:
+    """How many pairs wait for a person; those that were skipped still do."""
+    mine = [row for row in rows if row.get("question")]  # the others are of other traffic
+    here = sum(row["pair"] in now for row in mine)
+    waiting = sum(row["pair"] not in now and row["suggested"] == "unclear" for row in mine)
+    need = f"{counted(waiting, 'pair')} {'needs' if waiting == 1 else 'need'} you"
+    aside = f" ({skipped:,} skipped)" if skipped else ""
+    told_ = f"{counted(here, 'pair')} judged by hand; {need}{aside}"
+    st.progress(here / max(here + waiting, 1), text.literal(told_))
+    if not mine:
+        return
+    served = (reports.build(found, with_text=False)["budget"] or {}).get("unjudged", 0)
+    first = f" Of those that nobody has judged the cache would serve {served:,}: they come first." if served else ""
+    others = f"{counted(len(mine), 'pair')} in the file; the answers settle the others, and you can overrule them."
+    st.caption(text.literal(f"{others}{first}"))
 
 
 def _pair(row: Row) -> None:
@@ -64,7 +76,7 @@ def _buttons(pair: str | None) -> None:
     nothing = pair is None
     with st.container(horizontal=True):
         st.button(
-            "Same answer does", type="primary", icon=":material/check:", shortcut="Y",
+            "Same answer does", icon=":material/check:", shortcut="Y",
             disabled=nothing, on_click=judged.judge, args=(pair, True),
         )  # fmt: skip
         st.button(
@@ -81,15 +93,16 @@ def _buttons(pair: str | None) -> None:
 def _effect(found: Analysis, now: Mapping[str, bool]) -> None:
     """The threshold as it would be chosen now, and the way to have the whole page follow."""
     budget = reports.build(relabelled(found, now), with_text=False)["budget"]
-    steps = dict(told.choice(budget))
-    known = [f"{name}: {steps[name]}" for name in ("Chosen", "On the half kept aside") if name in steps]
-    st.markdown(f"**With your judgements.** {text.literal('. '.join(known))}.")
+    steps = dict(chosen.steps(budget))
+    known = [f"{name}: {steps[name].rstrip('.')}." for name in _TOLD if name in steps]
+    st.markdown(f"**With your judgements.** {text.literal(' '.join([chosen.verdict(budget), *known]))}")
     waiting = len(set(now.items()) ^ set(found.options.labels.items()))
     if waiting and st.button(f"Work {counted(waiting, 'judgement')} into the page", icon=":material/refresh:"):
         st.rerun(scope="app")
 
 
 def _files(found: Analysis, now: Mapping[str, bool]) -> None:
+    st.caption("Judgements live in this tab only: a reload drops them. Download them before you close it.")
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.download_button(
             "Download the queue with your judgements (CSV)",
@@ -97,6 +110,7 @@ def _files(found: Analysis, now: Mapping[str, bool]) -> None:
             judged.FILE,
             "text/csv",
             icon=":material/download:",
+            type="primary" if now else "secondary",
             on_click="ignore",
             help="What `prefixscope semantic PATH --labels FILE` reads. Questions and answers are in it.",
         )

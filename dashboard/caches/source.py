@@ -23,7 +23,7 @@ from prefixscope.otel_plugin.keys import load_key
 
 _OWN: Final = "caches_own"  # key of session state: the logs that this session gave
 _KNOWN: Final = "caches_known"  # … and the last analyses that it has seen
-_MOST_KNOWN: Final = 8
+_MOST_KNOWN: Final = 12
 
 
 @dataclass(frozen=True, slots=True)

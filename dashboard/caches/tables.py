@@ -9,7 +9,7 @@ import streamlit as st
 from prefixscope.analyzer.report.wording import counted, usd
 from prefixscope.analyzer.semantic.guards import REASONS
 from prefixscope.dashboard import parts, text
-from prefixscope.dashboard.caches import pairs, told
+from prefixscope.dashboard.caches import chosen, pairs, told
 
 Report = Mapping[str, Any]
 EQUATION: Final = "C = M · [L · C_embed + (1 - R) · (T_cached · P_cached + T_new · P_in + T_gen · P_out)]"
@@ -40,19 +40,19 @@ def figures(report: Report) -> None:
             "By all callers together; looking a question up takes time too",
         ),
     ]
-    point = told.at(report, report["told_threshold"])
-    if point:
-        rate, alone = point["alone_wrong_rate"], f"{point['threshold']:.2f} alone"
+    alone = report["false_matches"]
+    if alone:
+        at = f"{alone['threshold']:.2f} alone"
         found[:0] = [
             (
-                f"Answered at {alone}",
-                f"{point['alone_share']:.1%}",
-                "Of all calls, going by similarity and nothing else",
+                f"Answered at {at}",
+                f"{alone['served'] / total:.1%}",
+                "Of all calls, going by similarity and nothing else; exact repeats are among them",
             ),
             (
-                "… of them wrong",
-                "not known" if rate is None else f"{rate:.1%}",
-                "Of those that can be judged; exact repeats count as right",
+                f"Wrong at {at}",
+                counted(alone["wrong"], "call"),
+                "Of those answered: they get another question's answer",
             ),
         ]
     with st.grid(len(found), min_column_width=165, gap="small"):
@@ -78,6 +78,7 @@ def tiers(report: Report) -> None:
         for row in report["tiers"]
         if row["tier"] != "semantic" or report["curve"]
     ]
+    rows = _apart(rows, report["tiers"][-1])
     column, dollars = st.column_config, _dollars(row["saved_usd"] for row in report["tiers"])
     st.dataframe(
         pl.DataFrame(rows, infer_schema_length=None),
@@ -99,6 +100,22 @@ def tiers(report: Report) -> None:
         },
         alt="Calls, dollars and waiting by who answers",
     )
+    if behind := told.behind(report):
+        st.caption(text.literal(behind))
+
+
+def _apart(rows: Sequence[dict[str, Any]], model: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Calls that no cache may answer apart from the others of the model, which is the last row."""
+    left = model["left_out"]
+    if not left:
+        return list(rows)
+    *caches, last = rows
+    each = model["share"] / model["calls"]
+    return [
+        *caches,
+        last | {"calls": model["calls"] - left, "share": (model["calls"] - left) * each},
+        last | {"tier": told.left_out(model), "calls": left, "share": left * each},
+    ]
 
 
 def _is_priced(row: Mapping[str, Any]) -> bool:
@@ -134,19 +151,19 @@ def unit_costs(report: Report) -> None:
         pl.DataFrame(rows, infer_schema_length=None),
         hide_index=True,
         column_config={
-            "option": st.column_config.TextColumn("Caches", width=230),
+            "option": st.column_config.TextColumn("Caches", width=250),
             "change": st.column_config.NumberColumn("Against the bill", format="%+.1f%%"),
             "served": st.column_config.NumberColumn(
-                "Not by the model", format="percent", help="R: the calls that a response cache answers"
+                "Answered by a cache", format="percent", help="R: the calls that a response cache answers"
             ),
         }
         | parts.numbers(
             {
                 "per_thousand": ("$ per 1,000 calls", "$%.4f"),
                 "total": ("In all, $", _dollars(row["total"] for row in rows)),
-                "cached": ("Tokens read", "%,.0f"),
-                "new": ("new", "%,.0f"),
-                "generated": ("written", "%,.0f"),
+                "cached": ("Cached tokens", "%,.0f"),
+                "new": ("uncached", "%,.0f"),
+                "generated": ("output", "%,.0f"),
             }
         ),
         alt="What a call costs with each of the caches",
@@ -161,12 +178,13 @@ def unit_costs(report: Report) -> None:
 
 def choice(budget: Mapping[str, Any]) -> None:
     """How the threshold came about."""
-    for name, value in told.choice(budget):
+    st.markdown(f"**{text.literal(chosen.verdict(budget))}**")
+    for name, value in chosen.steps(budget):
         st.markdown(f":small[:gray[{name}]]  \n{text.literal(value)}")
 
 
-def scopes(report: Report) -> None:
-    """Scopes that were compared: who may share an answer with whom."""
+def scopes(report: Report, used: Sequence[str]) -> None:
+    """Scopes that were compared: who may share an answer with whom. ``used``: the fields of the one in use."""
     rows = [
         {
             "scope": told.scope(row),
@@ -174,7 +192,7 @@ def scopes(report: Report) -> None:
             "saved": row["saved_usd"],
             "added": row["added"]["served"] if row["added"] else None,
             "wrong": row["added"]["wrong"] if row["added"] else None,
-            "verdict": told.SCOPES[row["verdict"]],
+            "verdict": told.scope_verdict(row, used),
             "risk": "; ".join(risk["risk"] for risk in row["risks"]),
         }
         for row in report["scopes"]
@@ -190,9 +208,9 @@ def scopes(report: Report) -> None:
             "calls": column.NumberColumn("Answered", format="%,d"),
             "saved": column.NumberColumn("Saved, $", format=_dollars(row["saved"] for row in rows)),
             "added": column.NumberColumn(
-                "Added pairs", format="%,d", help="Judged pairs that the next narrower one keeps apart"
+                "Extra pairs this allows", format="%,d", help="Judged pairs that the next narrower one keeps apart"
             ),
-            "wrong": column.NumberColumn("wrong", format="%,d"),
+            "wrong": column.NumberColumn("of these wrong", format="%,d"),
             "verdict": column.TextColumn("Verdict", width=200),
             "risk": column.TextColumn("What it risks", width="large"),
         },
@@ -206,20 +224,14 @@ def freshness(report: Report) -> None:
     if not fresh["repeats"]:
         st.text("No question was asked again word for word, or no answer is recorded.")
         return
-    ttl = fresh["ttl_s"]
-    if ttl:
-        st.markdown(f"**Keep answers for {told.lifetime(ttl)} at most** to stay within the budget.")
-    else:
-        st.markdown(
-            "**No lifetime keeps the budget**: even answers of a few minutes are out of date too often. Leave the "
-            "questions below to the model."
-        )
+    st.markdown(f"**{text.literal(told.lasts(report))}**")
     st.dataframe(
         pl.DataFrame(
             [row | {"rate": row["changed"] / row["compared"] if row["compared"] else None} for row in fresh["by_age"]],
             infer_schema_length=None,
         ),
         hide_index=True,
+        placeholder="–",
         column_config={
             "up_to": "Answers not older than",
             "rate": st.column_config.NumberColumn("Out of date", format="percent"),
@@ -270,7 +282,7 @@ def left_out(rows: Sequence[Mapping[str, Any]]) -> None:
         column_order=["calls", "meaning"],
         column_config={
             "calls": st.column_config.NumberColumn("Calls", format="%,d", width=80),
-            "meaning": st.column_config.TextColumn("Why", width="large"),
+            "meaning": st.column_config.TextColumn("Why", width=900),
         },
         alt="Calls that are left out, by reason",
     )

@@ -1,9 +1,10 @@
 """What the page on response caches says in words. Pure: from the report of ``analyzer.semantic`` to sentences."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from prefixscope.analyzer.report.wording import counted, usd
+from prefixscope.dashboard.caches.chosen import is_rash
 
 Report = Mapping[str, Any]
 Row = Mapping[str, Any]
@@ -16,7 +17,7 @@ TIERS: Final = {
 OPTIONS: Final = {
     "no cache": "Without any cache",
     "as is": "As it was billed",
-    "prompt cache": "Prompt cache at its best",
+    "prompt cache": "Prompt cache with the audit's fixes",
     "exact + prompt cache": "Exact cache + prompt cache",
     "all three": "Exact + semantic + prompt cache",
 }
@@ -32,12 +33,14 @@ SCOPES: Final = {
     "option": "an option, if you may share that far",
     "not_judged": "what it adds is not judged",
 }
+_OPEN: Final = "not_judged"
+WRONG: Final = {
+    "conversation": "{:,} after another conversation",
+    "words": "{:,} with a number, day, name or other word that differs",
+    "answers": "{:,} told apart by their answers alone",
+    _OPEN: "{:,} more that a guard refuses and nobody has judged",
+}
 _SHORT: Final = 160  # characters of a question that fits into a sentence
-
-
-def at(report: Report, threshold: float) -> Row | None:
-    """The point of the curve at that threshold."""
-    return next((point for point in report["curve"] if abs(point["threshold"] - threshold) < 1e-9), None)
 
 
 def risky(report: Report) -> list[Row]:
@@ -52,6 +55,13 @@ def marks(report: Report) -> dict[str, float]:
     if used is None:
         return {f"{naive:.2f}": naive}
     return {f"used {used:.2f}": used} if used == naive else {f"{naive:.2f}": naive, f"used {used:.2f}": used}
+
+
+def in_use(report: Report) -> float | None:
+    """Share of all calls that the replayed caches answered; None where there is no semantic one."""
+    if report["policy"]["threshold"] is None:
+        return None
+    return float(sum(row["share"] for row in report["tiers"] if row["tier"] != "model"))
 
 
 def example(report: Report) -> Row | None:
@@ -74,21 +84,44 @@ def is_wrong(row: Row) -> bool:
 
 def verdict(report: Report) -> str:
     """What a reader takes away who reads nothing else."""
-    total, alone = report["calls"]["total"], report["exact_alone"]
-    point = at(report, report["told_threshold"])
-    if point is None:
+    total, alone, found = report["calls"]["total"], report["exact_alone"], report["false_matches"]
+    if not report["calls"]["exact_possible"]:
+        return _nothing(report)
+    if not found:
         saved = dollars(report, alone["saved_usd"])
         return f"An exact cache would have answered {_share(alone['calls'], total)} and saved {saved}."
-    judged_ = point["alone_wrong"] + point["alone_right"]
-    found = (
-        f"Going by a similarity (cosine) of {point['threshold']:.2f} and nothing else, a cache that gives stored "
-        f"answers to alike questions would have answered {_share(point['alone'], total)}"
+    start = (
+        f"Going by a similarity (cosine) of {found['threshold']:.2f} and nothing else, a cache that gives stored "
+        f"answers to alike questions would have answered {_share(found['served'], total)}"
     )
-    if not point["alone"]:
-        return f"{found}: no two questions are as alike."
-    if not judged_:
-        return f"{found}; whether rightly, nobody knows, as no two answers can be compared."
-    return f"{found}, and {point['alone_wrong']:,} of the {judged_:,} that can be judged would have been wrong."
+    if not found["served"]:
+        return f"{start}: no two questions are as alike."
+    if not found["wrong"] + found["right"]:
+        return f"{start}; whether rightly, nobody knows, as no two answers can be compared."
+    return f"{start}, and given {found['wrong']:,} of them the answer to another question."
+
+
+def why_wrong(report: Report) -> str:
+    """Why those answers are wrong, so that the counts add up to the headline's, and how many more may be."""
+    found = report["false_matches"]
+    if not found or not found["calls"]:
+        return ""
+    known = [WRONG[why].format(calls) for why, calls in found["by"].items() if calls and why != _OPEN]
+    open_ = found["by"][_OPEN]
+    more = f"{'and perhaps' if known else 'perhaps'} {WRONG[_OPEN].format(open_)}" if open_ else ""
+    return f"Wrong at {found['threshold']:.2f}: {'; '.join(filter(None, (', '.join(known), more)))}."
+
+
+def _nothing(report: Report) -> str:
+    """That no call can be replayed, and the most frequent reason."""
+    total = report["calls"]["total"]
+    start = f"Nothing can be replayed: of {counted(total, 'call')}, no cache may answer one"
+    most = max(report["left_out"], key=lambda row: row["calls"], default=None)
+    if most is None:
+        return f"{start}."
+    if most["reason"] == "no_answer":
+        return f"No answers are recorded in these logs ({most['calls']:,} of {total:,} calls): nothing can be replayed."
+    return f"{start}. {most['calls']:,} of {total:,}: {most['meaning']}."
 
 
 def instead(report: Report) -> str:
@@ -100,16 +133,101 @@ def instead(report: Report) -> str:
     answered = f"{_share(calls, report['calls']['total'])} and saved {dollars(report, saved)}"
     if report["policy"]["threshold"] is None:
         wrong = f"{report['budget']['wrong_answers']:.1%}"
-        return f"No threshold keeps a budget of {wrong} wrong answers. An exact cache would have answered {answered}."
+        return (
+            f"No threshold keeps a budget of {wrong} wrong answers (why, and what you can do, is told below). "
+            f"An exact cache would have answered {answered}."
+        )
     guards = "refusing what differs in numbers, names or a “not”" if report["policy"]["guarded"] else "without guards"
     start = f"An exact and a semantic cache together, as set below and {guards}, would have answered {answered}"
     return f"{start}{_checked(report)}."
 
 
+def age(report: Report) -> str:
+    """How old the answers may be that are counted as saved, and how many of such an age no longer hold."""
+    fresh, budget = report["freshness"], report["budget"]
+    found = fresh["replayed"]
+    start = f"With answers up to {lifetime(found['ttl_s'])} old"
+    if not found["compared"]:
+        return f"{start}; no repeat shows whether they still hold by then."
+    told_ = f"{start}: {found['changed']:,} of {counted(found['compared'], 'repeat')} ({found['rate']:.1%}) out of date"
+    if not budget or found["rate"] <= budget["wrong_answers"]:
+        return f"{told_}."
+    kept = (
+        f"answers up to {lifetime(fresh['ttl_s'])} old keep it" if fresh["ttl_s"] else "no lifetime is known to keep it"
+    )
+    return f"{told_}, more than your {budget['wrong_answers']:.1%}; {kept}."
+
+
+def lasts(report: Report) -> str:
+    """What lifetime the repeats suggest."""
+    fresh = report["freshness"]
+    if fresh["verdict"] == "kept":
+        return f"Keep answers for {lifetime(fresh['ttl_s'])} at most to stay within the budget."
+    if fresh["verdict"] == "too_few":
+        compared = max((row["compared"] for row in fresh["by_age"]), default=0)
+        few = f"{counted(compared, 'repeat')} {'is' if compared == 1 else 'are'} too few to recommend a lifetime"
+        return f"{few}: it takes {fresh['fewest']:,} at least, and some as old as the lifetime."
+    return (
+        "No lifetime keeps the budget: even the freshest answers are out of date too often. Leave the questions below "
+        "to the model."
+    )
+
+
+def left_out(model: Row) -> str:
+    """The calls that no cache may answer; ``model``: the last of the tiers."""
+    by_cache = f", of which a cache in use answered {model['served_already']:,}" if model["served_already"] else ""
+    return f"Left out{by_cache} (reasons below)"
+
+
+def behind(report: Report) -> str:
+    """Why the exact cache of the table answers fewer calls than one that stands alone; "" where it does not."""
+    alone = report["exact_alone"]["calls"]
+    exact = next(row["calls"] for row in report["tiers"] if row["tier"] == "exact")
+    if alone == exact:
+        return ""
+    return (
+        f"An exact cache that stood alone would answer {alone:,}. Here the semantic cache answers the first asking of "
+        "some questions, which then leaves no stored answer of its own to repeat."
+    )
+
+
+_MIXED: Final = {
+    "tenant": "tenants",
+    "account": "accounts",
+    "system": "system prompts",
+    "tools": "tools",
+}
+
+
+def crossing(report: Report) -> str:
+    """What answers may cross that never should; "" where they do not."""
+    mixed = [name for field, name in _MIXED.items() if field not in report["scope"]["fields"]]
+    if not mixed:
+        return ""
+    return f"Answers may now cross {_listed(mixed)}: what one was told may be given to another that must not see it."
+
+
+def shared(report: Report) -> str:
+    """The scope in use."""
+    fields = list(report["scope"]["fields"])
+    if not fields:
+        return "In use: shared among all calls."
+    return f"In use: shared only where {_listed(fields)} {'is' if len(fields) == 1 else 'are'} the same."
+
+
+def _listed(names: Sequence[str]) -> str:
+    *before, last = names
+    return f"{', '.join(before)} and {last}" if before else last
+
+
 def _checked(report: Report) -> str:
     """What is known of the wrong answers of the chosen policy; nothing where the user chose it."""
     budget = report["budget"]
-    if not is_chosen(report) or not budget["checked_on"]["served"]:
+    if not is_chosen(report):
+        return ""
+    if is_rash(budget):
+        return "; too few pairs are judged to recommend this setting"
+    if not budget["checked_on"]["served"]:
         return ""
     checked = budget["checked_on"]
     return (
@@ -136,53 +254,10 @@ def _share(calls: int, total: int) -> str:
     return f"{calls:,} of {counted(total, 'call')} ({calls / total:.1%})" if total else "no call"
 
 
-def choice(budget: Row) -> Iterator[tuple[str, str]]:
-    """How the threshold came about: name and value of each step."""
-    wrong = f"{budget['wrong_answers']:.1%}"
-    yield "Budget", f"at most {wrong} of the answers that a cache gives may be wrong"
-    yield "Judged pairs", f"{budget['labels']:,}, by their recorded answers or by hand"
-    if not budget["labels"]:
-        yield "Chosen", "nothing: without a judged pair nothing is known about wrong answers. Judge pairs below."
-        return
-    if budget["kept"]:
-        chosen = budget["chosen_on"]
-        yield "Chosen", budget["policy"]["told"]
-        yield "On the half that chose", f"{chosen['wrong']:,} of {chosen['served']:,} served pairs wrong"
-        yield "On the half kept aside", _bound(budget)
-    else:
-        yield "Chosen", "no threshold: none keeps the budget on these pairs"
-        if other := budget["otherwise"]:
-            yield (
-                "The least wrong one",
-                f"{other['policy']['told']}: {other['wrong']:,} of {other['served']:,} served pairs wrong",
-            )
-    if budget["unjudged"]:
-        yield "Not judged", f"{counted(budget['unjudged'], 'more pair')} that the cache would serve: judge them below"
-    yield "Is that sure?", _sure(budget)
-
-
-def _bound(budget: Row) -> str:
-    checked = budget["checked_on"]
-    if not checked["served"]:
-        return "no pair of it would be served, so nothing can be said of the traffic to come"
-    return (
-        f"{checked['wrong']:,} of {checked['served']:,} served pairs wrong; so at most {checked['at_most']:.1%} in all "
-        f"traffic like this, with {budget['confidence']:.0%} confidence"
-    )
-
-
-def _sure(budget: Row) -> str:
-    if budget["shown"]:
-        return "yes: even the upper bound is within the budget"
-    needed = budget["served_pairs_needed"]
-    if needed is None:
-        return "no: no sample, however large, shows that there are no wrong ones at all"
-    return f"not yet: it takes {needed:,} served pairs without a wrong one in the half kept aside to show it"
-
-
 def reasons(row: Row) -> Sequence[str]:
     """Why one answer does not do for both, in plain words."""
-    return [reason["meaning"] for reason in row["reasons"]] or ["only the recorded answers tell them apart"]
+    found = [f"{r['meaning']} ({r['detail']})" if r.get("detail") else r["meaning"] for r in row["reasons"]]
+    return found or ["only the recorded answers tell them apart"]
 
 
 def judged(row: Row) -> str:
@@ -197,8 +272,15 @@ def scope(row: Row) -> str:
     """What must be the same before an answer is shared, in one word or two."""
     dropped = [risk["dropped"] for risk in row["risks"]]
     if dropped:
-        return f"as usual, but any {' and any '.join(dropped)}"
-    return "as usual, and the same user" if "user" in row["fields"] else "as usual: service, model, system prompt…"
+        return f"default, but any {' and any '.join(dropped)}"
+    return "default, and the same user" if "user" in row["fields"] else "default: service, model, system prompt…"
+
+
+def scope_verdict(row: Row, used: Sequence[str]) -> str:
+    """What came of a scope; ``used``: the fields of the one that was replayed."""
+    if list(row["fields"]) == list(used):
+        return SCOPES["chosen"]
+    return "wider than what is used here" if row["verdict"] == "chosen" else SCOPES[row["verdict"]]
 
 
 def lifetime(seconds: float) -> str:

@@ -7,19 +7,24 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Final, get_args
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from dashboards import APP, HOSTILE, TIMEOUT, Run, choice
 from prefixscope.analyzer.errors import InputError
-from prefixscope.analyzer.semantic import analysis, labels, report, scopes, unit_cost
+from prefixscope.analyzer.semantic import analysis, labels, report, scopes, unit_cost, verdict
 from prefixscope.analyzer.semantic.agreement import Verdict
+from prefixscope.analyzer.semantic.alone import WHY
 from prefixscope.analyzer.semantic.analysis import Analysis, Options
 from prefixscope.analyzer.semantic.bench import Bench
+from prefixscope.analyzer.semantic.questions import DEFAULT_SCOPE, SCOPE_FIELDS
+from prefixscope.analyzer.semantic.threshold import chooses
+from prefixscope.analyzer.semantic.tiers import Policy
 from prefixscope.dashboard import command
-from prefixscope.dashboard.caches import curve, given, judged, pairs, source, told
+from prefixscope.dashboard.caches import chosen, curve, given, judged, pairs, sharing, source, told
+from prefixscope.dashboard.caches.source import Looked
 from prefixscope.dashboard.command import LOGS_VARIABLE, STORE_VARIABLE
 from prefixscope.dashboard.data import Source
 from prefixscope.otel_plugin.keys import load_key
@@ -110,14 +115,17 @@ def test_uploaded_texts_give_the_figures_of_the_analysis(empty: Path, show: Run,
     assert not app.error
     expected, words = report.build(found), text_of(shown(app))
     assert told.verdict(expected) in words
-    assert told.instead(expected) in words
-    tiers = app.dataframe[0].value
-    assert list(tiers["calls"]) == [row["calls"] for row in expected["tiers"]]
+    for told_ in (told.why_wrong, told.instead, told.age, told.lasts):
+        assert told_(expected)
+        assert told_(expected) in words
+    tiers, model = app.dataframe[0].value, expected["tiers"][-1]
+    caches = [row["calls"] for row in expected["tiers"][:2]]
+    assert list(tiers["calls"]) == [*caches, model["calls"] - model["left_out"], model["left_out"]]
+    assert tiers["share"].sum() == pytest.approx(1)
     assert list(tiers["saved"])[:2] == [row["saved_usd"] for row in expected["tiers"][:2]]
     costs = app.dataframe[1].value
     assert list(costs["total"]) == [row["usd"] for row in expected["unit_cost"]]
     assert "Is the office open on Sunday?" in words
-    assert "out of date too often" in words
     assert "8 calls of log.jsonl" in words
 
 
@@ -193,7 +201,9 @@ def test_calls_without_answers_are_left_out_by_reason(empty: Path, show: Run) ->
     lines = [line("Where is the tower?", "", 60 * n) for n in range(3)]
     app = uploaded(show(empty, "caches"), log_of(lines))
     assert not app.exception
-    assert app.dataframe[-1].value["calls"].sum() == 3
+    assert "No answers are recorded in these logs (3 of 3 calls): nothing can be replayed." in text_of(shown(app))
+    assert [list(table.value["calls"]) for table in app.dataframe] == [[3]]
+    assert not app.metric
 
 
 # --- Controls ---------------------------------------------------------------------------------------------------------
@@ -210,6 +220,90 @@ def test_controls_are_the_options_of_the_command(empty: Path, show: Run) -> None
     assert "Going by a similarity (cosine) of 0.85" in words
     assert "without guards" in words
     assert app.dataframe[0].value["calls"].sum() == len(LINES)
+
+
+@pytest.fixture(scope="module")
+def looked() -> Looked:
+    """The sample, where the budget keeps users apart."""
+    bench = Bench({command.SAMPLE_OF_CACHES: "sample"}, b"readme")
+    known: dict[str, Analysis] = {}
+    return Looked(
+        "sample", "1", bench.services, bench.calls, True,
+        lambda options: known.setdefault(repr(options), bench.analysed(options)),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("guarded", [True, False])
+@pytest.mark.parametrize("given", [True, False])
+def test_a_threshold_of_ones_own_keeps_the_scope(looked: Looked, *, guarded: bool, given: bool) -> None:
+    """Figures of two settings do not differ by who shares; the scopes that were compared stay to be seen."""
+    asked = Options(threshold_given=given, policy=Policy(guarded=guarded))
+    replayed = sharing.replayed(looked, asked)
+    assert replayed.found.scope == SCOPE_FIELDS
+    assert replayed.compared.scopes
+    assert (replayed.found.policy.threshold == 0.92) == given
+    assert replayed.found.policy.guarded == guarded
+
+
+def test_a_scope_of_ones_own_is_taken(looked: Looked) -> None:
+    """Even where the budget would choose another."""
+    asked = Options(scope=("service",), scope_given=True)
+    assert sharing.replayed(looked, asked).found.scope == ("service",)
+
+
+@pytest.mark.parametrize(
+    ("scope", "before", "expected"),
+    [
+        (("a", "b"), ("a", "b"), ("a", "b")),
+        (("a",), ("a", "b"), ("a", "b")),  # judging must not widen it
+        (("a", "b"), ("a",), ("a", "b")),
+    ],
+)
+def test_judging_never_widens_the_scope(
+    scope: tuple[str, ...], before: tuple[str, ...], expected: tuple[str, ...]
+) -> None:
+    """What was kept apart before anybody judged stays apart."""
+    assert sharing._never_wider(scope, before) == expected
+
+
+def test_answers_that_may_reach_others_are_a_red_line(empty: Path, show: Run) -> None:
+    """Across tenants and system prompts; across services they are not. The scope in use is told."""
+    app = uploaded(show(empty, "caches"), log_of(LINES))
+    assert "In use: shared only where service, model, system, tools, settings, account and tenant are the same." in (
+        text_of(shown(app))
+    )
+    scope = app.multiselect(key="caches_scope")
+    scope.set_value([name for name in DEFAULT_SCOPE if name != "service"]).run()
+    assert not app.error
+    app.multiselect(key="caches_scope").set_value(["service", "model", "tools", "account"]).run()
+    assert "Answers may now cross tenants and system prompts" in app.error[0].value
+    app.multiselect(key="caches_scope").set_value([]).run()
+    assert not app.exception
+    assert "Answers may now cross tenants, accounts, system prompts and tools" in app.error[0].value
+    assert "In use: shared among all calls." in text_of(shown(app))
+
+
+def test_the_sidebar_is_off_where_it_filters_nothing(sample: Path, show: Run) -> None:
+    """Logs with texts are not of the store; its own calls are, and other pages have their filters back."""
+    app = show(sample, "caches")
+    assert not any(box.disabled for box in app.sidebar.selectbox)
+    uploaded(app, log_of(LINES))
+    assert len(app.sidebar.selectbox) == 4
+    assert all(box.disabled for box in app.sidebar.selectbox)
+    app.switch_page("app_pages/weekly.py").run()
+    assert not any(box.disabled for box in app.sidebar.selectbox)
+
+
+def test_the_explanation_is_open_once(empty: Path, show: Run) -> None:
+    """Then it is folded, and the figures are next to the settings."""
+    app = uploaded(show(empty, "caches"), log_of(LINES))
+    assert explanation(app).proto.expanded
+    app.number_input(key="caches_budget").set_value(5.0).run()
+    assert not explanation(app).proto.expanded
+
+
+def explanation(app: AppTest) -> Any:
+    return next(box for box in app.expander if "Two caches" in box.label)
 
 
 def test_an_analysis_is_made_once(empty: Path, show: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -292,6 +386,7 @@ def test_an_endless_text_is_cut_and_says_so() -> None:
 def test_judgements_count_and_outlive_the_page(empty: Path, show: Run) -> None:
     """They are counted at once, are still there after a visit elsewhere, and can be taken back."""
     app = uploaded(show(empty, "caches"), log_of(LINES))
+    assert "a reload drops them" in shown(app)
     press(app, "Same answer does")
     press(app, "Needs its own answer")
     made = dict(app.session_state["caches_labels"])
@@ -308,12 +403,14 @@ def progress(app: AppTest) -> str:
 
 
 def test_a_pair_can_be_skipped(empty: Path, show: Run) -> None:
-    """It is not asked again, and not judged."""
+    """It is not asked again, not judged, and still waits for somebody."""
     app = uploaded(show(empty, "caches"), log_of(LINES))
-    before = shown(app)
+    before, need = shown(app), re.search(r"\d+ pairs? needs? you", progress(app))
+    assert need
     press(app, "Skip")
     assert shown(app) != before
-    assert not app.session_state["caches_labels"] if "caches_labels" in app.session_state else True
+    assert "caches_labels" not in app.session_state
+    assert f"0 pairs judged by hand; {need[0]} (1 skipped)" in progress(app)
 
 
 def test_the_queue_is_that_of_the_command(found: Analysis, tmp_path: Path) -> None:
@@ -353,6 +450,31 @@ def test_the_example_is_one_that_a_newcomer_sees(found: Analysis) -> None:
     assert told.example(report.build(found, with_text=False)) is None
 
 
+def test_what_was_said_before_is_shown_where_it_makes_the_difference(empty: Path, show: Run) -> None:
+    """Two questions in the same words look alike without it."""
+    lines = [
+        line(
+            "How much does it cost?", f"{name} costs {n}.", 100 * n,
+            messages=[
+                {"role": "user", "content": f"Tell me of {name}."},
+                {"role": "assistant", "content": f"{name} is a bicycle."},
+                {"role": "user", "content": "How much does it cost?"},
+            ],
+        )
+        for n, name in enumerate(("Rover", "Comet"), start=1)
+    ]  # fmt: skip
+    words = text_of(shown(uploaded(show(empty, "caches"), log_of(lines))))
+    assert "Said before" in words
+    assert "Rover is a bicycle." in words
+    assert "Comet is a bicycle." in words
+
+
+def test_the_words_that_differ_are_named() -> None:
+    """Beside what it means that they do."""
+    reasons = [{"meaning": "days differ", "detail": "Sunday / Monday"}, {"meaning": "names differ", "detail": ""}]
+    assert told.reasons({"reasons": reasons}) == ["days differ (Sunday / Monday)", "names differ"]
+
+
 def test_a_budget_that_nothing_keeps_is_said(tmp_path: Path) -> None:
     """Then no semantic cache is used, and the page says what the least wrong one would do."""
     lines = [
@@ -367,8 +489,83 @@ def test_a_budget_that_nothing_keeps_is_said(tmp_path: Path) -> None:
     written = report.build(Bench({log: "log"}, b"readme").analysed(Options(budget=0.0)))
     if written["policy"]["threshold"] is None:
         assert "No threshold keeps a budget of 0.0% wrong answers" in told.instead(written)
-    steps = dict(told.choice(written["budget"]))
-    assert steps["Budget"].startswith("at most 0.0%")
+    assert chosen.verdict(written["budget"]).startswith("Goal: at most 0.0% wrong.")
+
+
+FRESH: Final = {"ttl_s": None, "fewest": 30, "by_age": [{"compared": 2}, {"compared": 5}]}
+
+
+@pytest.mark.parametrize(
+    ("fresh", "expected"),
+    [
+        ({"verdict": "kept", "ttl_s": 43_200}, "Keep answers for 12 hours at most"),
+        ({"verdict": "too_few"}, "5 repeats are too few to recommend a lifetime: it takes 30 at least"),
+        ({"verdict": "too_few", "by_age": [{"compared": 1}]}, "1 repeat is too few"),
+        ({"verdict": "too_wrong"}, "No lifetime keeps the budget"),
+    ],
+)
+def test_a_lifetime_is_recommended_or_the_reason_said(fresh: dict[str, Any], expected: str) -> None:
+    """Too few repeats are another thing than answers that change too fast."""
+    assert told.lasts({"freshness": FRESH | fresh}).startswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("changed", "kept", "expected"),
+    [
+        (1, 43_200, "With answers up to 1 day old: 1 of 200 repeats (0.5%) out of date."),
+        (4, 43_200, "out of date, more than your 1.0%; answers up to 12 hours old keep it."),
+        (4, None, "out of date, more than your 1.0%; no lifetime is known to keep it."),
+    ],
+)
+def test_the_age_of_what_is_saved_is_told(changed: int, kept: float | None, expected: str) -> None:
+    """Beside the savings, with what the budget would allow."""
+    replayed = {"ttl_s": 86_400.0, "compared": 200, "changed": changed, "rate": changed / 200}
+    fresh, budget = {"replayed": replayed, "ttl_s": kept}, {"wrong_answers": 0.01}
+    assert told.age({"freshness": fresh, "budget": budget}).endswith(expected)
+    unseen = fresh | {"replayed": replayed | {"compared": 0, "rate": None}}
+    assert "no repeat shows" in told.age({"freshness": unseen, "budget": budget})
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        ("not_proven", "Goal: at most 1.0% wrong. Seen: 0.8%. Could be up to 2.6%. Not proven yet."),
+        ("proven", "Goal: at most 1.0% wrong. Seen: 0.8%. Could be up to 2.6%. Proven."),
+        ("above", "Goal: at most 1.0% wrong. Seen: 0.8%. Could be up to 2.6%. Not kept."),
+    ],
+)
+def test_the_verdict_is_one_plain_line(status: str, expected: str) -> None:
+    """Goal, what was seen, what may be, and whether it is proven."""
+    found = {"status": status, "goal": 0.01, "seen": 0.0083, "at_most": 0.0259, "checked": 241, "fewest": 30}
+    assert chosen.verdict({"verdict": found}) == expected
+
+
+def test_every_status_has_words() -> None:
+    """One that the analysis adds needs words here."""
+    assert {*chosen._STATUS, "too_few"} == set(verdict.STATUSES)
+
+
+def test_wrong_pairs_as_alike_as_right_ones_are_explained(tmp_path: Path) -> None:
+    """Why no threshold keeps the budget, which pairs forbid it, and the ways out."""
+    lines = [
+        entry
+        for n in range(12)
+        for entry in (
+            line(f"Can I swap a part of kind {chr(65 + n)} for a new one?", "Yes.", 200 * n),
+            line(f"Can I swap a part of kind {chr(65 + n)} for a new one please?", "Yes.", 200 * n + 60),
+        )
+    ]
+    bench = Bench({write(tmp_path / "log.jsonl", lines): "log"}, b"readme")
+    heard = [c for c in bench.analysed(Options()).candidates if chooses(c.name) and not c.reasons]
+    right = min(heard, key=lambda c: (c.cosine, c.overlap)).name  # the wrong ones are more alike than the right one
+    labelled = {c.name: c.name == right for c in heard}
+    written = report.build(bench.analysed(Options(budget=0.0, labels=labelled)))
+    assert not written["budget"]["kept"]
+    assert "No threshold keeps a budget of 0.0% wrong answers" in told.instead(written)
+    steps = dict(chosen.steps(written["budget"]))
+    assert "so no threshold parts them" in steps["Why"]
+    assert "use the exact cache alone" in steps[chosen.WAYS]
+    assert written["budget"]["forbidden_by"]
 
 
 def test_unknown_costs_are_not_zero(empty: Path, show: Run) -> None:
@@ -385,6 +582,22 @@ def test_every_word_of_the_report_has_its_own() -> None:
     assert set(told.SCOPES) == set(scopes.VERDICTS)
     assert set(told.OPTIONS) == set(unit_cost.OPTIONS)
     assert set(told.ANSWERS) == set(get_args(Verdict))
+    assert set(told.WRONG) == set(WHY)
+
+
+@pytest.mark.parametrize(
+    ("by", "expected"),
+    [
+        ({"conversation": 2, "answers": 1}, "Wrong at 0.92: 2 after another conversation, 1 told apart by their"),
+        ({"words": 2, "not_judged": 1}, "word that differs; and perhaps 1 more that a guard refuses"),
+        ({"not_judged": 1}, "Wrong at 0.92: perhaps 1 more that a guard refuses"),
+        ({}, ""),
+    ],
+)
+def test_the_counts_of_wrong_answers_add_up(by: dict[str, int], expected: str) -> None:
+    """Each reason with its calls; what nobody has judged is not called wrong."""
+    every = dict.fromkeys(WHY, 0) | by
+    assert expected in told.why_wrong({"false_matches": {"threshold": 0.92, "calls": sum(by.values()), "by": every}})
 
 
 @pytest.mark.parametrize(
@@ -402,12 +615,37 @@ def test_the_curve_is_that_of_the_report(found: Analysis) -> None:
     points = curve.points(written)
     assert points.height == 2 * len(written["curve"])
     at = points.filter((points["threshold"] == 0.92) & (points["way"] == curve.ALONE))
-    expected = told.at(written, 0.92)
-    assert expected is not None
-    assert at["calls"].item() == expected["alone"]
-    assert at["rate"].item() == expected["alone_wrong_rate"]
-    for chart in (curve.answered(points, told.marks(written)), curve.wrong(points, told.marks(written), 0.01)):
-        assert "NaN" not in json.dumps(chart.to_dict())
+    expected = written["false_matches"]
+    assert at["calls"].item() == expected["served"]
+    assert at["rate"].item() == expected["wrong_rate"]
+
+
+@pytest.mark.parametrize("used", [None, 0.25])
+def test_the_two_charts_align(found: Analysis, used: float | None) -> None:
+    """Both keep the same room beside the plot, whatever is written there; nothing in them is not a number."""
+    written = report.build(found)
+    points, marks = curve.points(written), told.marks(written)
+    charts = [chart.to_dict() for chart in (curve.answered(points, marks, used), curve.wrong(points, marks, 0.01))]
+    extents = [
+        [axis["minExtent"] for layer in chart["layer"] if (axis := layer["encoding"].get("y", {}).get("axis"))]
+        for chart in charts
+    ]
+    assert extents[0] == extents[1]
+    assert len(extents[0]) == 2
+    assert "NaN" not in json.dumps(charts)
+
+
+@pytest.mark.parametrize(
+    ("marks", "expected"),
+    [
+        ({"0.92": 0.92}, {"0.92": "left"}),
+        ({"0.92": 0.92, "used 0.90": 0.9}, {"0.92": "left", "used 0.90": "right"}),
+        ({"0.92": 0.92, "used 0.62": 0.62}, {"0.92": "left", "used 0.62": "left"}),  # no room left of it
+    ],
+)
+def test_names_of_thresholds_do_not_cover_each_other(marks: dict[str, float], expected: dict[str, str]) -> None:
+    """Two that are close stand on either side."""
+    assert curve._sides(marks) == expected
 
 
 def test_the_page_needs_texts_or_a_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

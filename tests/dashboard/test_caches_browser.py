@@ -92,7 +92,9 @@ def test_an_upload_says_what_the_command_line_says(watch: Watch, log: Path) -> N
     give(watch, log)
     seen = words(watch)
     assert told.verdict(expected) in seen
+    assert told.why_wrong(expected) in seen
     assert told.instead(expected) in seen
+    assert told.age(expected) in seen
     both = [row for row in expected["tiers"] if row["tier"] != "model"]
     assert watch.figures()["Saved"] == usd(sum(row["saved_usd"] for row in both))
     text = json.dumps(expected).replace(f"{log.parent}/", "")
@@ -130,8 +132,9 @@ def test_judgements_go_from_the_page_to_the_command_line_and_back(watch: Watch, 
 
 
 def test_controls_replay_anew(watch: Watch, log: Path) -> None:
-    """One's own threshold without guards: the figures of the same options on the command line."""
-    expected = semantic(str(log), "--threshold", "0.92", "--no-guards")
+    """One's own threshold without guards: the figures of the same options on the command line, in the same scope."""
+    scope = ",".join(semantic(str(log))["scope"]["fields"])
+    expected = semantic(str(log), "--threshold", "0.92", "--no-guards", "--scope", scope)
     give(watch, log)
     watch.page.get_by_text("My own", exact=True).click()
     watch.page.get_by_role("paragraph").filter(has_text=re.compile("^Guards$")).click()
@@ -165,6 +168,21 @@ def test_hostile_texts_do_nothing(chromium: Browser, sample_once: Path, tmp_path
         assert [text for text in watch.complaints if "alert" in text or ":9/" in text] == []
 
 
+def left_edges(watch: Watch, name: str) -> list[int]:
+    """Where the labels of the lower axis stand, in pixels from the left."""
+    chart = watch.page.locator(f"[data-testid=stVegaLiteChart][aria-label*='{name}']")
+    texts = chart.locator("svg .role-axis-label text").filter(has_text=re.compile(r"^[01]\.\d\d$"))
+    found = texts.evaluate_all("all => all.map(text => Math.round(text.getBoundingClientRect().x))")
+    assert len(found) > 2
+    return [int(edge) for edge in found]
+
+
+def aligned(watch: Watch) -> bool:
+    """Whether the two charts have the same thresholds under each other, to the pixel."""
+    upper, lower = left_edges(watch, "Calls answered over"), left_edges(watch, "Wrong answers over")
+    return all(abs(one - other) <= 1 for one, other in zip(upper, lower, strict=True))
+
+
 def test_the_sample_is_one_click_away(watch: Watch) -> None:
     """Whoever has no log with texts at hand sees what the page does."""
     watch.open("/caches")
@@ -172,4 +190,11 @@ def test_the_sample_is_one_click_away(watch: Watch) -> None:
     watch.page.get_by_text("A false match in this traffic").wait_for(timeout=PATIENCE)
     watch.settle()
     assert set(watch.chart_texts("Wrong answers over")) >= {"budget 1.0%", "0.60", "1.00"}
+    assert aligned(watch)
+    assert watch.page.get_by_text("A false match in this traffic").is_visible()
+    watch.page.get_by_text("My own", exact=True).click()
+    watch.page.get_by_text("not in use: you set your own").wait_for(timeout=PATIENCE)
+    watch.settle()
+    assert aligned(watch)
+    assert watch.page.get_by_text("A false match in this traffic").is_hidden()
     assert watch.page.locator(MAIN).evaluate("main => main.scrollWidth - main.clientWidth") <= 1

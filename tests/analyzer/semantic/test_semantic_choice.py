@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from labelled_pairs import DATA, best_alone, families, halves, judged_pairs, pairs, splits
 from prefixscope.analyzer.errors import InputError
 from prefixscope.analyzer.semantic import labels
-from prefixscope.analyzer.semantic.bound import at_most, needed, upper_bound
+from prefixscope.analyzer.semantic.bound import at_most, more_needed, needed, upper_bound
 from prefixscope.analyzer.semantic.threshold import Labelled, choose, chooses, measure
 from prefixscope.analyzer.semantic.tiers import Policy
 
@@ -42,6 +42,17 @@ def test_as_many_pairs_as_are_needed_show_a_budget(budget: float) -> None:
     assert count is not None
     assert upper_bound(0, count) <= budget < upper_bound(0, count - 1)
     assert needed(0.0) is None
+
+
+@given(st.integers(0, 20), st.integers(0, 400), st.sampled_from([0.2, 0.05, 0.01]))
+@settings(deadline=None, max_examples=40)
+def test_so_many_more_pairs_show_it_and_one_fewer_does_not(wrong: int, right: int, budget: float) -> None:
+    """Added to what was checked already; a budget of nothing is shown by no number."""
+    more = more_needed(wrong, wrong + right, budget)
+    assert more is not None
+    assert upper_bound(wrong, wrong + right + more) <= budget
+    assert more == 0 or upper_bound(wrong, wrong + right + more - 1) > budget
+    assert more_needed(wrong, wrong + right, 0.0) is None
 
 
 def test_more_wrong_than_served_is_refused() -> None:

@@ -13,6 +13,7 @@ from prefixscope.analyzer import ingest, store
 from prefixscope.analyzer.errors import InputError, UsageError
 from prefixscope.analyzer.semantic import analysis, command, embedding, existing, freshness, load_test, report
 from prefixscope.analyzer.semantic.load_test import Scenario
+from prefixscope.analyzer.semantic.sentences import budget_lines, headline, ttl_line
 from prefixscope.analyzer.semantic.tiers import EXACT, MODEL, SEMANTIC
 from prefixscope.otel_plugin.fingerprint import Fingerprinter
 from semantic_traffic import START, line, questions, write
@@ -68,8 +69,8 @@ def test_each_tier_serves_what_it_may(tmp_path: Path, capsys: pytest.CaptureFixt
 
 TOP = (
     "schema_version", "window", "calls", "left_out", "scope", "scopes", "policy", "told_threshold", "embedder", "tiers",
-    "exact_alone", "unit_cost", "budget", "curve", "candidates", "freshness", "existing", "findings", "vectors",
-    "notes", "quarantine",
+    "exact_alone", "unit_cost", "budget", "labels", "curve", "false_matches", "candidates", "freshness", "existing",
+    "findings", "vectors", "notes", "quarantine",
 )  # fmt: skip
 
 
@@ -104,11 +105,40 @@ def test_the_trap_is_told_with_both_sides(tmp_path: Path, capsys: pytest.Capture
     rows = reported(capsys, path, "--threshold", "0.85")["candidates"]
     trap = next(row for row in rows if "Sunday" in row["call"]["question"])
     assert trap["earlier"]["answer"] == "Yes, from 9."
-    assert "date" in {reason["reason"] for reason in trap["reasons"]}
+    assert "Sunday / Monday" in {reason["detail"] for reason in trap["reasons"] if reason["reason"] == "date"}
+    assert trap["status"] == "wrong"
     assert trap["answers"] == "different"
     assert trap["usd_at_stake"] == pytest.approx(SAVED)
     bare = reported(capsys, path, "--no-text")
     assert "Sunday" not in json.dumps(bare)
+
+
+def test_one_threshold_has_one_count_of_false_matches(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Report, curve, findings and first line count the same calls, each once and for one reason."""
+
+    def turn(subject: str, at_s: float) -> dict[str, Any]:
+        said = [{"role": "user", "content": f"I have {subject}."}, {"role": "assistant", "content": "I see."}]
+        asked = {"role": "user", "content": "What does it cost per month?"}
+        return line("", f"It costs {len(subject)} euros.", at_s, messages=[*said, asked])
+
+    unclear = [
+        line(f"Does the museum open late in {month}?", answer, at)
+        for month, answer, at in (
+            ("May", "Please ask the keeper of the museum.", 600),
+            ("June", "Please ask at the desk of the museum.", 660),
+        )
+    ]
+    path = str(write(tmp_path / "log.jsonl", [*LINES, turn("a gym card", 500), turn("a boat", 560), *unclear]))
+    told = reported(capsys, path)
+    found, point = told["false_matches"], next(row for row in told["curve"] if row["threshold"] == 0.92)
+    assert found["by"] == {"conversation": 1, "words": 1, "answers": 0, "not_judged": 1}
+    assert found["calls"] == sum(found["by"].values()) == sum(found["reasons"].values())
+    assert found["wrong"] == point["alone_wrong"] == found["calls"] - found["by"]["not_judged"]
+    assert found["served"] == point["alone"]
+    risks = [row for row in told["findings"] if row["cause"] == "false_match_risk"]
+    assert sum(row["calls"] for row in risks) == found["calls"]
+    assert "alone would give 2 calls the answer to another question (1 after another conversation, 1" in headline(told)
+    assert "and perhaps 1 more that a guard refuses and nobody has judged." in headline(told)
 
 
 def test_the_equation_gives_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -138,6 +168,32 @@ def test_labels_decide_and_feed_back(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert judged
     assert all(row["risky"] for row in judged)
     assert told["budget"]["kept"] is False
+
+
+def test_no_judgement_is_ignored_in_silence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """How many were read and used; a queue that nobody filled in, or of another key, says so."""
+    path, queue = str(write(tmp_path / "log.jsonl", LINES)), tmp_path / "queue.csv"
+    assert run(path, "--review", str(queue), "--json") == 0
+    pairs = queue.read_text("utf-8").count("\n") - 1
+    assert f"0 pairs need you ({pairs} in {queue}" in capsys.readouterr().err
+    assert run(path, "--labels", str(queue), "--json") == 0
+    assert "no judgement is in it" in capsys.readouterr().err
+    queue.write_text(queue.read_text("utf-8").replace(",,same,", ",yes,same,"), "utf-8")
+    assert run(path, "--labels", str(queue), "--json") == 0
+    assert "1 judgement read, 1 used\n" in capsys.readouterr().err
+    monkeypatch.setenv("PREFIXSCOPE_KEY", "another")
+    assert run(path, "--labels", str(queue), "--json") == 0
+    assert "1 judgement read, 0 used: the others name no pair" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["1", "1.0", "100", "2", "-1", "x"])
+def test_a_budget_that_may_mean_a_hundredfold_is_refused(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """1 is 100% or 1%: the user says which."""
+    with pytest.raises(SystemExit):
+        run("x.jsonl", f"--budget={text}")
+    assert f"write {text}% or 0.01" in capsys.readouterr().err or text not in {"1", "1.0"}
 
 
 _SHARED = ("--scope", "service,model,system,tools,settings")
@@ -194,7 +250,14 @@ def test_the_conversation_before_counts(tmp_path: Path, capsys: pytest.CaptureFi
     assert told["calls"]["multi_turn"] == 3
     assert told["tiers"][0]["calls"] == 1
     assert told["tiers"][1]["calls"] == 0
-    assert [r["reason"] for r in told["candidates"][0]["reasons"]] == ["conversation"]
+    row = told["candidates"][0]
+    assert [(r["reason"], r["detail"]) for r in row["reasons"]] == [("conversation", "")]
+    assert {row[side]["previous"][0]["text"] for side in ("call", "earlier")} == {
+        "I have a gym card.",
+        "I have a flight.",
+    }
+    assert row["call"]["previous"][1] == {"role": "assistant", "text": "I see."}
+    assert "flight" not in json.dumps(reported(capsys, path, "--no-text"))
     assert reported(capsys, path, "--any-context", "--no-guards", "--threshold", "0.9")["tiers"][1]["calls"] == 1
 
 
@@ -222,13 +285,63 @@ def test_prints_alone_tell_exact_repeats(tmp_path: Path) -> None:
 
 def test_an_answer_that_changed_is_stale(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Exact repeats show how long an answer lasts; the TTL is the longest that keeps the budget."""
-    answers = [("It costs 10.", 0), ("It costs 10.", 200), ("It costs 10.", 3000), ("It costs 12.", 90_000)]
-    asked = questions(write(tmp_path / "log.jsonl", [line("What is the price?", a, at) for a, at in answers]))
-    fresh = freshness.of_questions(asked)
-    assert [fresh.within(age) for age in (300, 3600, 604_800)] == [(1, 0), (2, 0), (3, 1)]
-    assert fresh.ttl_s(0.01) == 86_400
-    assert fresh.ttl_s(0.5) == 2_592_000
+    answers = [("It costs 10.", 200.0 * n) for n in range(31)] + [("It costs 10.", 9000), ("It costs 12.", 50_000)]
+    path = write(tmp_path / "log.jsonl", [line("What is the price?", a, at) for a, at in answers])
+    fresh = freshness.of_questions(questions(path))
+    assert [fresh.within(age) for age in (300, 3600, 604_800)] == [(30, 0), (31, 0), (32, 1)]
+    assert (fresh.ttl_s(0.01), fresh.verdict(0.01)) == (3600, "kept")
+    assert fresh.ttl_s(0.5) == 43_200  # the traffic spans 14 hours: of a day nothing is known
     assert [repeat.answers for repeat in fresh.changed()] == ["different"]
+    told = reported(capsys, str(path))
+    replayed = told["freshness"]["replayed"]
+    assert (replayed["compared"], replayed["changed"]) == (32, 1)
+    assert "Answers up to 1 day old are served: of 32 repeats within that time, 3.1%" in headline(told)
+
+
+def test_a_few_repeats_recommend_no_lifetime(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """None changed, but there are too few to say so; many that change soon are another matter."""
+    few = [line("What is the price?", "It costs 10.", 60.0 * n) for n in range(6)]
+    many = [line("What is the price?", f"It costs {n}.", 60.0 * n) for n in range(60)]
+    told = [reported(capsys, str(write(tmp_path / "log.jsonl", rows)))["freshness"] for rows in (few, many)]
+    assert [fresh["ttl_s"] for fresh in told] == [None, None]
+    assert [fresh["verdict"] for fresh in told] == ["too_few", "too_wrong"]
+    assert ttl_line(told[0]) == "5 repeats with answers to compare: too few to recommend a lifetime; it takes 30"
+
+
+@pytest.mark.parametrize(("scope", "left_out"), [("service,model", "tenant, account, system, tools"), (None, "")])
+def test_a_scope_that_mixes_tenants_is_warned_of(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], scope: str | None, left_out: str
+) -> None:
+    """What must not be shared by mistake is named; the default scope shares none of it."""
+    path = str(write(tmp_path / "log.jsonl", LINES))
+    notes = reported(capsys, path, *(("--scope", scope) if scope else ()))["notes"]
+    assert [note.partition("leaves out ")[2] for note in notes if "may cross" in note] == ([left_out] if scope else [])
+
+
+def test_too_few_judged_pairs_are_no_ground(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A handful of pairs bears no threshold out: the verdict says so, and the finding is of confidence C."""
+    rows = [
+        line(asked.format(thing), f"Fill in form {number}.", 100.0 * number + 20 * turn)
+        for number, thing in enumerate(("licence", "permit", "lease", "card", "passport", "ticket"))
+        for turn, asked in enumerate(("How does one renew a {}?", "How does one renew a {} please?"))
+    ]
+    told = reported(capsys, str(write(tmp_path / "log.jsonl", rows)))
+    assert told["budget"]["verdict"]["status"] == "too_few"
+    assert told["budget"]["verdict"]["more"] == 299 - told["budget"]["verdict"]["checked"]
+    finding = next(row for row in told["findings"] if row["cause"] == "semantic_opportunity")
+    assert finding["confidence"] == "C"
+    assert "too few judged pairs to trust the threshold" in finding["headline"]
+    assert "Too few judged pairs to know" in "\n".join(budget_lines(told["budget"], told["policy"]))
+
+
+def test_a_log_without_answers_says_so_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing can be replayed, and no table of zeros hides it."""
+    path = str(write(tmp_path / "log.jsonl", [{**row, "response": {}} for row in LINES[:3]]))
+    assert run(path) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("No answers are recorded in this log (3 of 3 calls), so nothing can be replayed.")
+    assert "who answers" not in text
+    assert reported(capsys, path)["notes"][0].startswith("no answer is recorded of 3 of 3 calls")
 
 
 def test_hits_of_a_cache_in_use_are_audited(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -258,7 +371,9 @@ def test_the_report_is_readable(tmp_path: Path, capsys: pytest.CaptureFixture[st
         "who answers",
         "what a call costs",
         "budget",
-        "alike, but not the same question",
+        "similar, but refused or known to be wrong",
+        "wrong, by its answers",
+        ": Sunday / Monday",
         "Sunday",
         "left out",
     ):

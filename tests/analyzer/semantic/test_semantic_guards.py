@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prefixscope.analyzer.semantic.agreement import verdict
+from prefixscope.analyzer.semantic.differences import details
 from prefixscope.analyzer.semantic.guards import REASONS, compare
 from prefixscope.analyzer.semantic.parsed import is_personal
 from prefixscope.analyzer.semantic.words import canonical, lexicon
@@ -126,3 +127,32 @@ def test_answers_are_compared_by_what_they_state(one: str, other: str, cosine: f
     """Facts decide; wording alone leaves it open."""
     assert verdict(one, other, cosine) == expected
     assert verdict(other, one, cosine) == expected
+
+
+WORDS = [
+    ("Is it open on Sunday?", "Is it open on Saturday?", "date", "Sunday / Saturday"),
+    ("Can I return it?", "Can I not return it?", "negation", "– / not"),
+    ("Is a 500 Wh battery in stock?", "Is a 400 Wh battery in stock?", "number", "500 / 400"),
+    ("How does `read_file` work?", "How does `write_file` work?", "code", "read_file / write_file"),
+    (
+        "Trains from Paris to Rome?",
+        "Trains from Rome to Paris?",
+        "direction",
+        "from Paris, to Rome / from Rome, to Paris",
+    ),
+]
+
+
+@pytest.mark.parametrize(("one", "other", "reason", "detail"), WORDS)
+def test_a_reason_names_the_words_that_differ(one: str, other: str, reason: str, detail: str) -> None:
+    """In the order of the two questions; the other way round it is the other way round."""
+    assert details(one, other)[reason] == detail
+    assert details(other, one)[reason] == " / ".join(reversed(detail.split(" / ")))
+
+
+@given(st.text(max_size=60), st.text(max_size=60))
+@settings(deadline=None)
+def test_details_are_of_reasons(one: str, other: str) -> None:
+    """Only of reasons that there are, and of equal questions none."""
+    assert details(one, other).keys() <= set(compare(one, other).reasons)
+    assert details(one, one) == {}

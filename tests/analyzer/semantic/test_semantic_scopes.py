@@ -1,6 +1,7 @@
 """Which scope is chosen, and which wider ones are told."""
 
 import argparse
+import csv
 import json
 from collections.abc import Iterator, Mapping
 from itertools import count, product
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from prefixscope.analyzer.semantic import command, terminal
+from prefixscope.analyzer.semantic import command, labels, terminal
 from prefixscope.analyzer.semantic.questions import DEFAULT_SCOPE, SCOPE_FIELDS
 from prefixscope.analyzer.semantic.scopes import RISKS, SAFE, VERDICTS, WIDER
 from semantic_traffic import line, write
@@ -112,6 +113,29 @@ def test_tenants_and_accounts_are_never_put_together(
     assert _verdicts(told) == {DEFAULT_SCOPE: "chosen"}
     kept = {"tenant", "account", "system", "tools"}
     assert all(kept <= set(fields) for fields in (*SAFE, *WIDER))
+
+
+def test_where_none_keeps_the_budget_the_strictest_is_replayed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where the most alike pairs are wrong, they forbid every threshold: they are named, and nobody shares more."""
+    queue = tmp_path / "queue.csv"
+    path = write(tmp_path / "log.jsonl", list(_asked({"user": "ann"}, {"user": "bob"}, differ=True)))
+    _reported(path, capsys, "--review", str(queue))
+    with queue.open(encoding="utf-8", newline="") as file:
+        pairs = sorted(csv.DictReader(file), key=lambda pair: -float(pair["cosine"]))
+    judged = [pair | {"same_answer": "no" if at < len(pairs) / 2 else "yes"} for at, pair in enumerate(pairs)]
+    labels.write(queue, judged)
+    told = _reported(path, capsys, "--labels", str(queue))
+    assert told["budget"]["verdict"]["status"] == "none"
+    assert told["scope"]["fields"] == list(SCOPE_FIELDS)
+    forbidding = {row["pair"] for row in told["budget"]["forbidden_by"]}
+    assert 0 < len(forbidding) <= 5
+    assert forbidding <= {pair["pair"] for pair in judged if pair["same_answer"] == "no"}
+    assert [way["way"] for way in told["budget"]["ways_out"]] == ["allow_more", "keep_out", "exact_only"]
+    needed = told["budget"]["ways_out"][0]["budget"]
+    assert _reported(path, capsys, "--labels", str(queue), "--budget", f"{100 * needed:.1f}%")["budget"]["kept"]
+    assert "no threshold removes these" in _rendered(told)
 
 
 def test_what_the_user_names_is_not_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
