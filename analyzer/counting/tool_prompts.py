@@ -1,8 +1,8 @@
 """Tokens of the prompt that a provider adds by itself where a request has tools, behind its system prompt.
 
-Anthropic says that "a special system prompt" of some 300 tokens comes with tools. Recorded calls on Bedrock and through
-OpenRouter show where it stands: behind the breakpoint at the end of the system prompt, in front of the messages. A
-request does not hold it, but it is billed, and calls whose last breakpoint is the system prompt's tell how long it is.
+Recorded calls to Claude with tools, on Bedrock and through OpenRouter, are billed some 330 tokens that no request
+holds. They stand behind the breakpoint at the end of the system prompt, in front of the messages: calls whose last
+breakpoint is the system prompt's tell how many they are.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ import numpy as np
 from prefixscope.analyzer.ragged import Bools, Floats
 from prefixscope.analyzer.traffic import Traffic, model_name, numbered, tool_prompt_rows
 
-_SHORTEST, _LONGEST = 150.0, 1000.0  # Anthropic's table has 159 to 530 tokens
+_SHORTEST, _LONGEST = 150.0, 1000.0  # about half and three times what was recorded
 _DOMINANT = 2.0  # times the recorded text behind the breakpoint: less could be a rate that is off
 
 

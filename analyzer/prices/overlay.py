@@ -75,6 +75,14 @@ class Peak:
 
 
 @dataclass(frozen=True, slots=True)
+class Storage:
+    """What it costs to keep a stored prefix."""
+
+    span: Span
+    usd: Decimal  # for a million tokens and hour
+
+
+@dataclass(frozen=True, slots=True)
 class Overlay:
     """The whole file."""
 
@@ -84,6 +92,7 @@ class Overlay:
     rates: tuple[RateRow, ...]
     surcharges: tuple[Surcharge, ...]
     peaks: tuple[Peak, ...]
+    storages: tuple[Storage, ...]
 
     def alias(self, provider: str, model: str) -> str:
         """The listed model whose price this one has, or ""."""
@@ -97,6 +106,10 @@ class Overlay:
     def peak(self, provider: str, model: str) -> Peak | None:
         """The model's pricing by the clock, if it has any, on whatever day."""
         return next((row for row in self.peaks if row.span.concerns(provider, model)), None)
+
+    def storage(self, provider: str, model: str, on: date) -> Storage | None:
+        """What keeping a stored prefix costs, if that is known."""
+        return next((row for row in self.storages if row.span.covers(provider, model, on)), None)
 
     def compared_on(self, version: str) -> date:
         """The day this genai-prices version was last compared; of an unknown version, of the newest known one."""
@@ -127,7 +140,7 @@ def parse(data: Mapping[str, Any]) -> Overlay:
     Raises:
         KeyError: a row lacks a field, its source and day of checking included.
     """
-    for row in (row for table in ("alias", "rate", "surcharge", "peak") for row in data[table]):
+    for row in (row for table in ("alias", "rate", "surcharge", "peak", "storage") for row in data[table]):
         _ = row["source"], row["checked"]
     return Overlay(
         compared=data["compared"],
@@ -136,6 +149,7 @@ def parse(data: Mapping[str, Any]) -> Overlay:
         rates=tuple(_rate(row) for row in data["rate"]),
         surcharges=tuple(_surcharge(row) for row in data["surcharge"]),
         peaks=tuple(_peak(row) for row in data["peak"]),
+        storages=tuple(Storage(_span(row), Decimal(row["usd"])) for row in data["storage"]),
     )
 
 

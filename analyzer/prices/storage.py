@@ -4,15 +4,11 @@ No call says when a prefix was stored or how long it was kept. It was there from
 last, so that is the least that was paid for; nothing of it is in the spend, which is what the calls themselves cost.
 """
 
-import tomllib
-from decimal import Decimal
-from fnmatch import fnmatchcase
-from functools import cache
-from importlib import resources
+from datetime import datetime
 
 import polars as pl
 
-from prefixscope.analyzer.model_names import bare_name
+from prefixscope.analyzer.prices.overlay import overlay
 from prefixscope.analyzer.traffic import model_name
 
 _KEY = ("provider", "model", "account", "region", "cached_content")
@@ -26,7 +22,8 @@ def of_calls(calls: pl.DataFrame) -> pl.DataFrame:
     """One row for each stored prefix, the dearest to keep first.
 
     Columns: ``COLUMNS``. ``tokens``: the least that a call read of it; ``hours``: from the first call to the last;
-    dollars are null where a price is not known. ``net_usd`` is what was saved less creation and storage, at most.
+    dollars are null where a price is not known; storage is priced as on the day of the last call. ``net_usd`` is what
+    was saved less creation and storage, at most.
 
     Args:
         calls: priced calls (``audit.with_costs``).
@@ -36,11 +33,12 @@ def of_calls(calls: pl.DataFrame) -> pl.DataFrame:
         services=pl.col("service").unique().sort().str.join(", "),
         calls=pl.len(),
         tokens=pl.col("read").min(),
+        last=pl.col("started_at").max(),
         hours=(pl.col("started_at").max() - pl.col("started_at").min()).dt.total_seconds() / 3600,
         rate=pl.col("rate_uncached").cast(pl.Float64).drop_nulls().first(),
         saved_usd=(pl.col("read") * (pl.col("rate_uncached") - pl.col("rate_read")).cast(pl.Float64)).sum(),
     )
-    prices = [_price(name) for name in found["model"]]
+    prices = [_price(*row) for row in found.select("provider", "model", "last").iter_rows()]
     found = found.with_columns(usd_per_million_hours=pl.Series(prices, dtype=pl.Float64))
     storage = pl.col("tokens") * pl.col("hours") * pl.col("usd_per_million_hours") / 1e6
     found = found.with_columns(
@@ -52,13 +50,7 @@ def of_calls(calls: pl.DataFrame) -> pl.DataFrame:
     return found.with_columns(net_usd=net).sort("storage_usd", *_KEY, descending=True, nulls_last=True).select(COLUMNS)
 
 
-@cache
-def _rows() -> tuple[tuple[tuple[str, ...], Decimal], ...]:
-    text = resources.files(__package__).joinpath("storage_prices.toml").read_text("utf-8")
-    return tuple((tuple(row["models"]), Decimal(row["usd"])) for row in tomllib.loads(text)["price"])
-
-
-def _price(model: str) -> float | None:
+def _price(provider: str, model: str, on: datetime) -> float | None:
     """USD for a million tokens and hour; None where it is not known."""
-    name = bare_name(model)
-    return next((float(usd) for globs, usd in _rows() if any(fnmatchcase(name, glob) for glob in globs)), None)
+    row = overlay().storage(provider, model, on.date())
+    return float(row.usd) if row else None

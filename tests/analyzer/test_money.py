@@ -284,7 +284,7 @@ def test_an_overlay_row_without_a_source_is_refused() -> None:
     """Prices are facts: no row without a page and the day somebody looked."""
     row = {"name": "n", "providers": ["p"], "field": "geo", "value": "us", "factor": "2", "checked": date(2026, 11, 30)}
     with pytest.raises(KeyError, match="source"):
-        price_overlay.parse({"alias": [], "rate": [], "surcharge": [row], "peak": []})
+        price_overlay.parse({"alias": [], "rate": [], "surcharge": [row], "peak": [], "storage": []})
 
 
 def test_importing_money_does_not_import_the_price_list() -> None:

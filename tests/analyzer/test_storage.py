@@ -2,7 +2,8 @@
 
 import io
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from rich.console import Console
 import auditing
 from prefixscope.analyzer.lifecycle import ledger
 from prefixscope.analyzer.lifecycle.known import Known
+from prefixscope.analyzer.prices import overlay
 from prefixscope.analyzer.report import markdown, terminal
 
 TOKENS = 40_000
@@ -73,6 +75,14 @@ def _drawn(report: Any) -> str:
 
 def test_storage_without_a_known_price_is_unpriced(tmp_path: Path) -> None:
     """A model whose page lists no storage is not stored for free."""
-    [stored] = _report(tmp_path, "gemini-3.8-flash", hours=2, calls=3)["stored_prefixes"]
+    [stored] = _report(tmp_path, "gemini-3.1-pro", hours=2, calls=3)["stored_prefixes"]
     assert stored["storage_usd"] is None
     assert stored["net_usd"] is None
+
+
+@pytest.mark.parametrize(("on", "usd"), [(date(2026, 12, 31), "0.50"), (date(2027, 1, 1), "1.00")])
+def test_storage_is_priced_by_the_day(on: date, usd: str) -> None:
+    """A price that is announced to change does so on its day."""
+    found = overlay.overlay().storage("google", "gemini-3.8-flash", on)
+    assert found is not None
+    assert found.usd == Decimal(usd)

@@ -6,13 +6,20 @@ from pathlib import Path
 
 import pytest
 import streamlit as st
+from playwright.sync_api import Browser
 from streamlit.testing.v1 import AppTest
 
+import browsing
 import leaky_log
+from browsing import Watch, watched
+from caches_page import LINES
 from dashboards import APP, HOSTILE, TIMEOUT, Run
 from prefixscope.analyzer import store
+from prefixscope.analyzer.semantic.analysis import Analysis, Options
+from prefixscope.analyzer.semantic.bench import Bench
 from prefixscope.dashboard import intake
 from prefixscope.dashboard.command import STORE_VARIABLE
+from semantic_traffic import write
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -86,3 +93,26 @@ def show(monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
     yield run
     st.cache_data.clear()
     st.cache_resource.clear()
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    with browsing.browser() as found:
+        yield found
+
+
+@pytest.fixture
+def watch(chromium: Browser, home: str) -> Iterator[Watch]:
+    """A session with the module's ``home`` in which nothing may go wrong."""
+    with watched(chromium, home) as found:
+        yield found
+        assert found.strangers == []
+        assert found.complaints == []
+        assert found.broken() == []
+
+
+@pytest.fixture(scope="session")
+def found(tmp_path_factory: pytest.TempPathFactory) -> Analysis:
+    """The calls of ``caches_page``, analysed as the page does it when nothing was set."""
+    log = write(tmp_path_factory.mktemp("found") / "log.jsonl", LINES)
+    return Bench({log: "log.jsonl"}, b"readme").analysed(Options())

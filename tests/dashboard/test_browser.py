@@ -26,12 +26,6 @@ SAMPLES = SAMPLE.parent
 
 
 @pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with browsing.browser() as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
 def shared(sample_once: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The store of the dashboard below; tests of this module share it."""
     return Path(shutil.copy(sample_once, tmp_path_factory.mktemp("shared") / "sample.duckdb"))
@@ -41,16 +35,6 @@ def shared(sample_once: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def home(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with served("--db", str(shared), log=tmp_path_factory.mktemp("log") / "server.log") as address:
         yield address
-
-
-@pytest.fixture
-def watch(chromium: Browser, home: str) -> Iterator[Watch]:
-    """A session in which nothing may go wrong."""
-    with watched(chromium, home) as found:
-        yield found
-        assert found.strangers == []
-        assert found.complaints == []
-        assert found.broken() == []
 
 
 def command_line(*arguments: str) -> str:

@@ -26,12 +26,6 @@ PATIENCE = 120_000  # ms
 
 
 @pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with browsing.browser() as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
 def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Some of the help desk's traffic, both services."""
     some = [entry for n, entry in enumerate(response_caches.lines()) if n % 4 == 0]
@@ -42,16 +36,6 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def home(sample_once: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with served("--db", str(sample_once), log=tmp_path_factory.mktemp("server") / "log") as address:
         yield address
-
-
-@pytest.fixture
-def watch(chromium: Browser, home: str) -> Iterator[Watch]:
-    """A session in which nothing may go wrong."""
-    with watched(chromium, home) as found:
-        yield found
-        assert found.strangers == []
-        assert found.complaints == []
-        assert found.broken() == []
 
 
 def semantic(*arguments: str) -> Any:
